@@ -39,7 +39,9 @@ def test_kills_of_collector_and_drivers_do_not_change_the_result(
         )
         demo_lake.make_tables(bank)
         parts = {"collector": demo.start_collector(bank, bootstrap, started)}
-        parts |= {part.name: part for part in demo.start_streams(bank, True, False, started)}
+        parts |= {
+            part.name: part for part in demo.start_streams(bank, started, keep=True, together=False)
+        }
 
         killed = kill_now_and_then(bank, bootstrap, parts, started)
         end_in_order(bank, parts)

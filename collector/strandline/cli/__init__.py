@@ -178,7 +178,7 @@ def _candidates(error: StrandlineError) -> str:
 
 
 def _refusal_of_database(error: Exception) -> str | None:
-    """The database's own reason, if the error is one of SQLAlchemy's.
+    """Return the database's own reason, if the error is one of SQLAlchemy's.
 
     None where nobody has imported that.
     """

@@ -37,12 +37,17 @@ def counted(number: int, what: str, many: str | None = None) -> str:
     return f"{number} {what if number == 1 else many or f'{what}s'}"
 
 
-def tell(as_json: bool, answer: Any, lines: Line) -> None:
-    """The answer on stdout: JSON for programs, lines for people."""
+def tell(answer: Any, lines: Line, *, as_json: bool) -> None:
+    """Print the answer: JSON for programs, lines for people."""
     if as_json:
-        sys.stdout.write(json.dumps(answer, indent=2) + "\n")
+        print_json(answer)
     else:
         show(lines())
+
+
+def print_json(answer: Any) -> None:
+    """Print the answer for programs."""
+    sys.stdout.write(json.dumps(answer, indent=2) + "\n")
 
 
 def tell_list(
@@ -52,12 +57,13 @@ def tell_list(
     cut: str = "",
     columns: Sequence[str] = (),
 ) -> bool:
-    """Print a list as JSON (`answer`) or CSV (`items`) where that was asked for, and say whether it was.
+    """Print a list as JSON (`answer`) or CSV (`items`), and return whether either was asked for.
 
-    columns: of the CSV, whatever is in it. cut: what of a list in CSV is missing; it goes to stderr, as CSV has no place for it.
+    `columns` are those of the CSV, whatever is in it. `cut` says what of a list in CSV is missing;
+    it goes to stderr, as CSV has no place for it.
     """
     if options.format == "json":
-        tell(True, answer, lambda: ())
+        print_json(answer)
     elif options.format == "csv":
         from strandline.core.exports.rows import csv_of
 
@@ -89,7 +95,7 @@ def show(lines: Iterable[str]) -> None:
 
 
 def show_table(head: Sequence[str], rows: Rows, after: Sequence[str] = ()) -> None:
-    """A table for people, and the lines that follow it.
+    """Show a table for people, and the lines that follow it.
 
     On a terminal that is too narrow for it, lines wrap as they are.
 
@@ -148,9 +154,9 @@ def _coloured(text: str) -> Any:
 
 
 def one_line(text: str | None, most: int = 120) -> str:
-    """The first line of a text, cut where it is long.
+    r"""Return the first line of a text, cut where it is long.
 
-    >>> one_line("Division by zero\\n  at line 3"), one_line("abcdef", 4)
+    >>> one_line("Division by zero\n  at line 3"), one_line("abcdef", 4)
     ('Division by zero', 'abc…')
     """
     first = next(iter((text or "").strip().splitlines()), "")
@@ -158,7 +164,7 @@ def one_line(text: str | None, most: int = 120) -> str:
 
 
 def short_time(text: str | None) -> str:
-    """A moment of an answer to the second, in UTC.
+    """Return a moment of an answer to the second, in UTC.
 
     >>> short_time("2026-11-20T12:00:21.500000Z")
     '2026-11-20 12:00:21'

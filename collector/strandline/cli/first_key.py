@@ -1,4 +1,4 @@
-"""The first admin key, from the settings: a collector on an empty store starts without a manual step."""
+"""The first admin key, from the settings: an empty store needs no manual step."""
 
 import os
 import secrets

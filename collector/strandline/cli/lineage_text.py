@@ -29,7 +29,7 @@ class Branch:
     below: list["Branch"] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
-        """The tree, drawn."""
+        """Yield the lines of the drawn tree."""
         yield self.text
         for place, branch in enumerate(self.below, 1):
             first, others = ("└─ ", "   ") if place == len(self.below) else ("├─ ", "│  ")
@@ -54,7 +54,7 @@ class Tree:
     shown: set[Any] = field(default_factory=set)
 
     def grow(self, key: Any, depth: int = 0, above: Any = None) -> Branch:
-        """The branch of a key."""
+        """Return the branch of a key."""
         below = list(self.below(key))
         text = self.label(key) + (self.note(above, key) if depth else "")
         if not below and depth == 0:
@@ -67,7 +67,7 @@ class Tree:
 
 
 def lineage_text(answer: Json, starts: Sequence[str], direction: str = "both") -> str:
-    """The lineage of datasets or jobs between datasets."""
+    """Return the lineage of datasets or jobs as text."""
     labels = labels_of(answer["nodes"])
     nodes = {one["id"]: one | {"label": labels[one["id"]]} for one in answer["nodes"]}
     name = " and ".join(labels[start] for start in starts)
@@ -118,7 +118,7 @@ class Half:
 
 
 def _both(halves: Iterable[Half], answer: Json) -> Iterator[str]:
-    """The halves of an answer that have something in them; the first, if none has.
+    """Yield the halves of an answer that have something in them; the first, if none has.
 
     Where all that there may be was cut off, the node that was asked for stands alone: the text does
     not claim that there is nothing.
@@ -183,11 +183,14 @@ def _not_newest(edge: Json) -> str:
         return f"  (latest run {later['state']}{ended}; last seen {_time(edge['lastSeen'])})"
     if edge.get("inLatest", True):
         return ""
-    return f"  (not in the latest run: in {edge['runs']} of {edge['ofRuns']}, last {_time(edge['lastSeen'])})"
+    return (
+        f"  (not in the latest run: in {edge['runs']} of {edge['ofRuns']}, last "
+        f"{_time(edge['lastSeen'])})"
+    )
 
 
 def snapshot_text(answer: Json, direction: str = "both") -> str:
-    """The lineage of a snapshot; the answer's first node is the one that was asked for."""
+    """Return the lineage of a snapshot, which is the answer's first node, as text."""
     start = label_of(answer["nodes"][0])
     lines = _stepwise(
         answer, _snapshot, direction, f"What {start} is made from:", f"What is made from {start}:"
@@ -209,7 +212,7 @@ def column_text(answer: Json, direction: str = "both") -> str:
 
 
 def run_text(answer: Json) -> str:
-    """The runs that a run stands on; the answer's first node is the one that was asked for."""
+    """Return the runs that a run, the answer's first node, stands on as text."""
     nodes = {one["id"]: one for one in answer["nodes"]}
     below: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for edge in answer["edges"]:
@@ -246,7 +249,7 @@ def _stepwise(
 
 
 def _step_starts(answer: Json, near: str, far: str) -> list[str]:
-    """The nodes that were asked for.
+    """Return the nodes that were asked for.
 
     Of a job, which is no node here, the nearest ones that none of them leads on to.
     """
@@ -288,7 +291,7 @@ def _step_tree(answer: Json, label: Callable[[Json], str], near: str, far: str) 
 
 
 def _origin(node: Json) -> str | None:
-    """The snapshot of the same table whose rows a snapshot shows."""
+    """Return the snapshot of the same table whose rows a snapshot shows."""
     same = node.get("sameRowsAs")
     return None if same is None else f"{node['id'].removesuffix(node['snapshotId'])}{same}"
 
@@ -299,9 +302,14 @@ def _how(edge: Json) -> str:
         return "  (not proven)" if edge["observed"] else ""
     kind = (edge["type"] or "").lower()
     return "".join(
-        [f"  = {edge['transform']}" if edge["transform"] else "", f"  ({kind})" if kind == "indirect" else "",
-         f"  by {_short(edge['job'])}", _opaque(edge), _not_newest(edge)]
-    )  # fmt: skip
+        [
+            f"  = {edge['transform']}" if edge["transform"] else "",
+            f"  ({kind})" if kind == "indirect" else "",
+            f"  by {_short(edge['job'])}",
+            _opaque(edge),
+            _not_newest(edge),
+        ]
+    )
 
 
 def _opaque(edge: Json) -> str:
@@ -337,7 +345,7 @@ def _snapshot(node: Json) -> str:
 
 
 def _short(job: str) -> str:
-    """A job's name without its namespace; only for people, for a name may hold colons."""
+    """Return a job's name without its namespace; only for people, as names may hold colons."""
     return job.rpartition(":")[2]
 
 
@@ -356,7 +364,10 @@ def _why_cut(answer: Json) -> list[str]:
     if answer["truncatedBy"] == "depth":
         return [f"(there is more behind{_at_least(answer)}: a greater --depth shows it)"]
     return [
-        f"(cut{_at_least(answer)}: too many {answer['truncatedBy']}; a greater --limit, or a smaller --depth, shows it whole)"
+        (
+            f"(cut{_at_least(answer)}: too many {answer['truncatedBy']}; a greater --limit, "
+            "or a smaller --depth, shows it whole)"
+        )
     ]
 
 

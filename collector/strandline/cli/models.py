@@ -27,7 +27,7 @@ __all__ = ["job_called", "model_in", "model_of", "store_of", "table_called", "ta
 
 @contextmanager
 def store_of(settings: Settings) -> Iterator[tuple[Engine, Follower]]:
-    """The database of the settings, checked, and a follower of its model."""
+    """Give the database of the settings, checked, and a follower of its model."""
     engine = existing_store(settings)
     try:
         yield engine, Follower(engine)
@@ -69,7 +69,7 @@ def table_named(collector: Collector, text: str) -> NamedTable:
 
 
 def table_called(connection: Connection, model: Model, text: str) -> Table:
-    """The table that a person means."""
+    """Return the table that a person means."""
     node = dataset_called(connection, text)
     table = known_name(connection, model, (node.namespace, node.name))
     call(connection, model, [table])
@@ -77,7 +77,7 @@ def table_called(connection: Connection, model: Model, text: str) -> Table:
 
 
 def job_called(model: Model, text: str) -> Job:
-    """The tracked or registered job that a person means: its name, or job:NAMESPACE:NAME."""
+    """Return the tracked or registered job of this name, or of job:NAMESPACE:NAME."""
     jobs = sorted(model.places.keys() | model.registered.keys())
     found = _called(jobs, text)
     if len(found) == 1:
@@ -95,6 +95,6 @@ def _names_of(job: Job) -> tuple[str, str]:
 
 
 def _called(jobs: Sequence[Job], text: str) -> list[Job]:
-    """The jobs of this name; if there are none, those whose name differs only in case."""
+    """Return the jobs of this name; if there are none, those that differ only in case."""
     found = [job for job in jobs if text in _names_of(job)]
     return found or [job for job in jobs if text.lower() in map(str.lower, _names_of(job))]

@@ -24,7 +24,7 @@ WAIT_SECONDS = 1  # between two attempts to reach a database
 
 
 def open_store(settings: Settings, log: FilteringBoundLogger) -> Engine:
-    """The store, ready to be used. A SQLite file and the tables of an empty PostgreSQL are made.
+    """Return the store, ready to be used; a SQLite file and PostgreSQL's tables are made.
 
     A PostgreSQL with tables has to be migrated already: other servers may run on it with the schema
     that it has.
@@ -64,7 +64,7 @@ def wait_for_database(settings: Settings, log: FilteringBoundLogger) -> None:
 
 
 def existing_store(settings: Settings) -> Engine:
-    """The store of a command that only asks.
+    """Return the store of a command that only asks.
 
     A SchemaError where there is none yet, and nothing is made.
     """
@@ -91,11 +91,12 @@ def refuse_missing(settings: Settings) -> None:
     """
     if file := missing_file(settings.database_url):
         raise SchemaError(
-            f"there is no database {file} yet: start strandline serve, or name another with --database-url"
+            f"there is no database {file} yet: start strandline serve, or name another "
+            "with --database-url"
         )
 
 
 def missing_file(url: str) -> Path | None:
-    """The file of an SQLite address, if it is not there."""
+    """Return the file of an SQLite address, if it is not there."""
     file = file_of(url)
     return file if file is not None and not file.exists() else None

@@ -17,7 +17,7 @@ MOST_ITEMS = 100_000  # of a list
 
 
 def name_argument(text: str) -> str:
-    """The type of an argument that names something.
+    """Return the argument that names something.
 
     An empty one (a variable that is not set) names nothing.
     """
@@ -34,7 +34,7 @@ def path_argument(text: str) -> "Path":
 
 
 def number(low: int, high: int) -> Callable[[str], int]:
-    """The type of an argument that is a whole number."""
+    """Return the type of an argument that is a whole number."""
 
     def parse(text: str) -> int:
         if not text.isdecimal() or not low <= int(text) <= high:
@@ -45,7 +45,7 @@ def number(low: int, high: int) -> Callable[[str], int]:
 
 
 def time_argument(text: str) -> datetime:
-    """The type of an argument that is a moment, of the calendar or counted from now."""
+    """Return the moment that an argument is, of the calendar or counted from now."""
     try:
         return moment(text, datetime.now(UTC))
     except ValueError as error:
@@ -71,7 +71,8 @@ def add_collector_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--key",
-        help="with --url: the key of an API that asks for one; or STRANDLINE_KEY, STRANDLINE_KEY_FILE",
+        help="with --url: the key of an API that asks for one; or STRANDLINE_KEY, "
+        "STRANDLINE_KEY_FILE",
     )
 
 
@@ -86,7 +87,7 @@ def _address(text: str) -> str:
 
 
 def node_count(text: str) -> int:
-    """The type of an argument that is a number of nodes, or of jobs on the way."""
+    """Return the number of nodes, or of jobs on the way, that an argument is."""
     if not text.isdecimal() or not int(text) <= MOST_OF_DATABASE:
         raise ArgumentTypeError(f"{text} is not a whole number from 0 to {MOST_OF_DATABASE}")
     return int(text)
@@ -119,7 +120,8 @@ def add_state(parser: ArgumentParser) -> None:
         "--state",
         choices=("recent", "latest", "running"),
         default="recent",
-        help="recent: by each job's last runs (default); latest: by its latest run alone; running: only what runs now",
+        help="recent: by each job's last runs (default); latest: by its latest run alone; "
+        "running: only what runs now",
     )
 
 
@@ -143,9 +145,12 @@ def add_selection(parser: ArgumentParser) -> None:
         "--tag", action="append", help="show only nodes with this tag: KEY or KEY=VALUE"
     )
     parser.add_argument(
-        "--facet", action="append", type=_facet, metavar="KEY.FIELD=VALUE",
+        "--facet",
+        action="append",
+        type=_facet,
+        metavar="KEY.FIELD=VALUE",
         help="show only nodes with this value in a facet, e.g. jobType.processingType=STREAMING",
-    )  # fmt: skip
+    )
 
 
 def add_output(parser: ArgumentParser, kind: str) -> None:
@@ -163,9 +168,13 @@ def add_output(parser: ArgumentParser, kind: str) -> None:
 def add_catalog_properties(parser: ArgumentParser) -> None:
     """Add the options for catalogs."""
     parser.add_argument(
-        "--catalog-property", action="append", default=[], metavar="CATALOG.KEY=VALUE",
-        help="of a catalog, as pyiceberg names them: lake.uri=...; besides pyiceberg's own configuration",
-    )  # fmt: skip
+        "--catalog-property",
+        action="append",
+        default=[],
+        metavar="CATALOG.KEY=VALUE",
+        help="of a catalog, as pyiceberg names them: lake.uri=...; besides pyiceberg's own "
+        "configuration",
+    )
 
 
 def add_spark_options(parser: ArgumentParser) -> None:

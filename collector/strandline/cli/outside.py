@@ -44,7 +44,10 @@ def token_faults(settings: Settings) -> Iterator[str]:
         _fits(jwt, key, algorithm)
         for key, algorithm in product(found.values(), settings.oidc_algorithms)
     ):
-        yield f"{name}: none of its keys is for {', '.join(settings.oidc_algorithms)} ({PREFIX}OIDC_ALGORITHMS)"
+        yield (
+            f"{name}: none of its keys is for {', '.join(settings.oidc_algorithms)} "
+            f"({PREFIX}OIDC_ALGORITHMS)"
+        )
 
 
 def _fits(jwt: ModuleType, key: Mapping[str, Any], algorithm: str) -> bool:

@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 
 def asked_of(options: Namespace, names: Iterable[str]) -> Json:
-    """The parameters of what the options ask for; --format json is --json."""
+    """Return the parameters of what the options ask for; --format json is --json."""
     options.json = options.json or options.format == "json"
     given = vars(options)
     asked = {name: given.get(name) for name in names}

@@ -46,19 +46,26 @@ def _disk(connection: Connection, _: Settings) -> Iterator[str]:
         return
     folder = file.absolute().parent
     if (free := shutil.disk_usage(folder).free) < NEARLY_FULL:
-        yield f"the folder {folder} is nearly full: {free >> 20} MiB are left, and below 32 nothing is stored"
+        yield (
+            f"the folder {folder} is nearly full: {free >> 20} MiB are left, and below 32 "
+            "nothing is stored"
+        )
 
 
 def _connections(connection: Connection, _: Settings) -> Iterator[str]:
     if connection.dialect.name != "postgresql":
         return
     query = (
-        "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,"
+        "SELECT current_setting('max_connections')::int"
+        " - current_setting('superuser_reserved_connections')::int,"
         " (SELECT sum(numbackends) FROM pg_stat_database)::int"
     )
     allowed, used = connection.execute(text(query)).one()
     if allowed - used < POOL:
-        yield f"{used} of PostgreSQL's {allowed} connections are in use: who finds none waits and tries again"
+        yield (
+            f"{used} of PostgreSQL's {allowed} connections are in use: who finds none waits "
+            "and tries again"
+        )
 
 
 def _clocks(connection: Connection, _: Settings) -> Iterator[str]:
@@ -73,10 +80,16 @@ def _clocks(connection: Connection, _: Settings) -> Iterator[str]:
         )
         off = theirs - asked if theirs < asked else max(0.0, theirs - time.time())
         if abs(off) > CLOCK_SECONDS:
-            yield f"PostgreSQL's clock is {abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} this machine's"
+            yield (
+                f"PostgreSQL's clock is {abs(off):.0f} s "
+                f"{'ahead of' if off > 0 else 'behind'} this machine's"
+            )
     newest = connection.scalar(select(func.max(raw_events.c.received_at)))
     if newest is not None and (ahead := newest / MICRO - time.time()) > AHEAD_SECONDS:
-        yield f"the newest event's time of receipt is {ago(ahead)} ahead of this machine's clock: look at the broker's and the servers'"
+        yield (
+            f"the newest event's time of receipt is {ago(ahead)} ahead of this machine's "
+            "clock: look at the broker's and the servers'"
+        )
 
 
 def _retention(connection: Connection, settings: Settings) -> Iterator[str]:
@@ -86,7 +99,8 @@ def _retention(connection: Connection, settings: Settings) -> Iterator[str]:
     age = (time.time() - oldest / MICRO) / DAY
     if age > settings.retention_days + LATE_DAYS:
         yield (
-            f"the oldest event is {age:.0f} days old, and {PREFIX}RETENTION_DAYS is {settings.retention_days}:"
+            f"the oldest event is {age:.0f} days old, and "
+            f"{PREFIX}RETENTION_DAYS is {settings.retention_days}:"
             " nothing expires (no process with this setting runs, or its log says why)"
         )
 
@@ -94,10 +108,15 @@ def _retention(connection: Connection, settings: Settings) -> Iterator[str]:
 def _exports(connection: Connection, _: Settings) -> Iterator[str]:
     for row in connection.execute(select(export_targets).order_by(export_targets.c.name)):
         if row.failures > FAILURES:
-            yield f"the export to {row.name} has failed {row.failures} times in a row: {row.problem}"
+            yield (
+                f"the export to {row.name} has failed {row.failures} times in a row: {row.problem}"
+            )
     counted = select(export_parked.c.target, func.count()).group_by(export_parked.c.target)
     for target, count in connection.execute(counted.order_by(export_parked.c.target)):
-        yield f"{target} has refused {count} changes for good, which are parked: strandline exports parked"
+        yield (
+            f"{target} has refused {count} changes for good, which are parked: strandline "
+            "exports parked"
+        )
 
 
 def _troubles(engine: Engine, settings: Settings) -> Iterator[str]:

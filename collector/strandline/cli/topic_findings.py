@@ -35,25 +35,35 @@ def position_findings(admin: "KafkaAdminClient", settings: Settings, where: str)
         position = taken.get(number, beginning)
         if position < beginning:
             yield (
-                f"{where}: {beginning - position} records of partition {number} were deleted before they were taken:"
+                f"{where}: {beginning - position} records of partition {number} were deleted "
+                "before they were taken:"
                 " the topic keeps them for too short a time"
             )
         if position > end:
-            yield f"{where}: partition {number} ends at {end}, and was taken up to {position}: it is another topic"
+            yield (
+                f"{where}: partition {number} ends at {end}, and was taken up to {position}: "
+                "it is another topic"
+            )
     waiting = sum(
         max(0, end - max(beginning, taken.get(number, 0)))
         for number, (beginning, end) in bounds.items()
     )
     if waiting and _members(admin, settings.kafka_group) == 0:
-        yield f"{where}: {waiting} records wait, and nobody of group {settings.kafka_group} is there to take them"
+        yield (
+            f"{where}: {waiting} records wait, and nobody of group {settings.kafka_group} is "
+            "there to take them"
+        )
     elif waiting and not taken:
-        yield f"{where}: {waiting} records wait, and group {settings.kafka_group} has taken none of this topic yet"
+        yield (
+            f"{where}: {waiting} records wait, and group {settings.kafka_group} has taken "
+            "none of this topic yet"
+        )
     elif waiting > MANY:
         yield f"{where}: {waiting} records wait: start more strandline consume, up to {len(bounds)}"
 
 
 def _taken(settings: Settings) -> dict[int, int] | None:
-    """The next offset of each partition, by number."""
+    """Return the next offset of each partition, by number."""
     query = select(offsets.c.partition_id, offsets.c.next_offset).where(
         offsets.c.topic == settings.kafka_topic, offsets.c.group_name == settings.kafka_group
     )
@@ -70,7 +80,7 @@ def _taken(settings: Settings) -> dict[int, int] | None:
 
 
 def _bounds(admin: "KafkaAdminClient", topic: str) -> dict[int, tuple[int, int]]:
-    """The first and the next offset of each partition."""
+    """Return the first and the next offset of each partition."""
     from kafka import TopicPartition
     from kafka.admin import OffsetSpec
 

@@ -35,7 +35,10 @@ FREE_FAILURES = 5  # a key that was pasted wrongly a few times is not slowed
 LONGEST_DELAY = 5.0
 ACCESS = "strandline.access"  # where a request's scope has it
 GRANTED_STILL = "strandline.granted_still"  # and a function that asks whether its key is valid
-HOW_TO_GET_IN = "send `Authorization: Bearer KEY`; `strandline keys add me --scope read --namespace '*'` makes one"
+HOW_TO_GET_IN = (
+    "send `Authorization: Bearer KEY`; `strandline keys add me --scope read --namespace "
+    "'*'` makes one"
+)
 
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]

@@ -48,7 +48,8 @@ class RefuseForeignPages:
         host = headers.get(b"host", "")
         if self._hosts is not None and _name_of(host) not in self._hosts:
             return ForbiddenError(
-                f"this collector is not called {_name_of(host)[:200]!r}; STRANDLINE_ALLOWED_HOSTS names what it is called"
+                f"this collector is not called {_name_of(host)[:200]!r}; "
+                "STRANDLINE_ALLOWED_HOSTS names what it is called"
             )
         if _is_foreign(headers, scope["method"], host):
             return ForbiddenError("requests from a page of another origin are refused")

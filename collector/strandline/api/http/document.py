@@ -85,13 +85,19 @@ def docs_page(document: Mapping[str, Any]) -> str:
     )
     head = f'<meta charset="utf-8"><title>Strandline API</title><style>{STYLE}</style>'
     intro = f'<h1>Strandline {__version__}</h1><p>For programs: <a href="openapi.json">openapi.json</a></p>'
-    return f"<!doctype html><html lang=en><head>{head}</head><body>{intro}<dl>{entries}</dl></body></html>"
+    return (
+        "<!doctype html><html "
+        f"lang=en><head>{head}</head><body>{intro}<dl>{entries}</dl></body></html>"
+    )
 
 
 def docs_headers() -> dict[str, str]:
     """Return what a browser may do with the page: nothing but show it in its own style."""
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action "
+        "'none'; frame-ancestors 'none'"
+    )
     return {
         "Content-Security-Policy": policy,
         "X-Content-Type-Options": "nosniff",

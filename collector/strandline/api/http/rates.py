@@ -51,7 +51,10 @@ class Rates:
             return
         self._on_refused(scope)
         seconds = math.ceil((1 - left) / rate)
-        why = f"this key may ask for {scope} {rate} times a second and has done so; again in {seconds} s"
+        why = (
+            f"this key may ask for {scope} {rate} times a second and has done so; again in "
+            f"{seconds} s"
+        )
         raise OverloadError(why, seconds) if scope == "ingest" else RateError(why, seconds)
 
     def _keep(self, key: tuple[str, str], left: float, now: float) -> None:

@@ -20,8 +20,6 @@ from strandline.history.topic_archive import await_end, records_of, started
 from strandline.logs import make_log
 from strandline.settings import Settings
 
-TARGETS = "a folder (or s3://, gs://, hdfs://) for Parquet files, delta:FOLDER, or iceberg:CATALOG.DATABASE.TABLE"
-
 
 def run(options: Namespace, settings: Settings) -> int:
     """Move the events."""
@@ -39,7 +37,8 @@ def run(options: Namespace, settings: Settings) -> int:
         sys.stdout.write(json.dumps({"events": moved.events, "batches": moved.batches}) + "\n")
     else:
         sys.stdout.write(
-            f"{counted(moved.events, 'event')} moved to {options.to} in {counted(moved.batches, 'batch', 'batches')}\n"
+            f"{counted(moved.events, 'event')} moved to {options.to} in "
+            f"{counted(moved.batches, 'batch', 'batches')}\n"
         )
     return 0
 

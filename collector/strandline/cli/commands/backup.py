@@ -38,10 +38,10 @@ def _report(options: Namespace, copied: Copied, line: str) -> int:
     answer = {"file": str(options.file), "schema": copied.schema, "rows": copied.rows}
     count = copied.rows.get("raw_events", 0)
     tell(
-        options.json,
         answer,
         lambda: [
             f"{line}: {count} events, {sum(copied.rows.values())} rows, schema {copied.schema}"
         ],
+        as_json=options.json,
     )
     return 0

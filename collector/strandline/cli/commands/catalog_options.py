@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection
 
-from strandline.cli.answers import tell, tell_list
+from strandline.cli.answers import show, tell_list
 from strandline.cli.open_store import existing_store
 from strandline.errors import SettingsError
 from strandline.settings import Settings
@@ -30,11 +30,7 @@ def run(options: Namespace, settings: Settings) -> int:
     rows = [{"catalog": catalog, "key": key, "value": value} for catalog, key, value in found]
     lines = [f"{catalog}  {key}={value}" for catalog, key, value in found]
     if not tell_list(options, rows, rows, columns=("catalog", "key", "value")):
-        tell(
-            False,
-            rows,
-            lambda: lines or ["no catalog has an option: table-lineage and data-lineage are on"],
-        )
+        show(lines or ["no catalog has an option: table-lineage and data-lineage are on"])
     return 0
 
 

@@ -49,9 +49,9 @@ def run(options: Namespace, settings: Settings) -> int:
     if not settings.faults:
         fine["settings"] = "ok"
     tell(
-        options.json,
         {"fine": fine, "faults": faults},
         lambda: [f"{name}: {state}" for name, state in fine.items()],
+        as_json=options.json,
     )
     for fault in faults:
         warn(fault)
@@ -105,7 +105,10 @@ def _store(engine: Engine, settings: Settings) -> Iterator[str]:
     check(engine)
     with reading(engine).connect() as connection:
         if not is_filled(connection):
-            yield "database: the tables of the search are not whole yet (strandline migrate fills them)"
+            yield (
+                "database: the tables of the search are not whole yet (strandline migrate "
+                "fills them)"
+            )
         wanted = settings.auth_required and not settings.oidc_issuer
         if wanted and not has_key(connection, datetime.now(UTC)):
             yield no_key(settings)
@@ -154,9 +157,15 @@ def _topic_faults(admin: "KafkaAdminClient", settings: Settings, where: str) -> 
     described = admin.describe_configs([resource], config_filter="all")["topic"][topic]
     values = {name: config["value"] for name, config in described.items()}
     if values.get("message.timestamp.type") != "LogAppendTime":
-        yield f"{where}: message.timestamp.type is not LogAppendTime, so heartbeat timeouts go by the clocks of producers"
+        yield (
+            f"{where}: message.timestamp.type is not LogAppendTime, so heartbeat timeouts go "
+            "by the clocks of producers"
+        )
     if int(values.get("max.message.bytes", LARGEST_EVENT)) < LARGEST_EVENT:
-        yield f"{where}: max.message.bytes is {values['max.message.bytes']}; events of {LARGEST_EVENT} are real"
+        yield (
+            f"{where}: max.message.bytes is {values['max.message.bytes']}; events of "
+            f"{LARGEST_EVENT} are real"
+        )
     yield from position_findings(admin, settings, where)
 
 

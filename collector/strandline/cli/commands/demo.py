@@ -1,7 +1,8 @@
-"""`strandline demo`: a bank of five Spark jobs, a Kafka broker and a collector on this machine, then what was seen.
+"""`strandline demo`: five Spark jobs of a bank, a Kafka broker and a collector, then what was seen.
 
-Everything lives in one folder that each run makes anew, and every process ends with the demo. It needs PySpark and
-pyiceberg beside it (`make demo` installs them) and fetches a broker and Iceberg's runtime once.
+Everything lives in one folder that each run makes anew, and every process ends with the demo. It
+needs PySpark and pyiceberg beside it (`make demo` installs them) and fetches a broker and Iceberg's
+runtime once.
 """
 
 import contextlib
@@ -98,7 +99,7 @@ def recorded_settings(settings: Settings, bank: Bank) -> Settings:
 
 
 def play(bank: Bank, options: Namespace, started: Processes) -> tuple[list[DemoProcess], Watch]:
-    """Start everything, wait for the rounds, let the report and the aligned bank run, tell what was seen."""
+    """Start everything, wait for the rounds, run the report and the aligned bank, and report."""
     jars = fetch(bank, "iceberg-4.1", "Iceberg's Spark runtime")
     bootstrap = None if options.http else start_broker(bank, started)
     start_collector(bank, bootstrap, started)
@@ -115,8 +116,8 @@ def play(bank: Bank, options: Namespace, started: Processes) -> tuple[list[DemoP
         bank, jars, transport, cores=2 if together else 1, lease_seconds=LEASE_SECONDS
     )
     demo_lake.make_tables(bank)
-    streams = start_streams(bank, options.keep, together, started)
-    wait_for_rounds(bank, streams, watch, options.keep)
+    streams = start_streams(bank, started, keep=options.keep, together=together)
+    wait_for_rounds(bank, streams, watch, keep=options.keep)
     second = None if options.plain else demo_aligned.start(bank, options.keep, started)
     report(bank, started)
     if second is not None:
@@ -184,7 +185,9 @@ def start_collector(bank: Bank, bootstrap: str | None, started: Processes) -> De
     return part
 
 
-def start_streams(bank: Bank, keep: bool, together: bool, started: Processes) -> list[DemoProcess]:
+def start_streams(
+    bank: Bank, started: Processes, *, keep: bool, together: bool
+) -> list[DemoProcess]:
     """Start the drivers side by side, or one application where memory is short."""
     environ = bank.environ(keep)
     if together:
@@ -196,8 +199,8 @@ def start_streams(bank: Bank, keep: bool, together: bool, started: Processes) ->
     return [started.start(name, bank.job(name), bank.folder, environ) for name in demo_bank.STREAMS]
 
 
-def wait_for_rounds(bank: Bank, streams: list[DemoProcess], watch: Watch, keep: bool) -> None:
-    """Show progress until the streams have ended by themselves, or, when they go on, have done their rounds."""
+def wait_for_rounds(bank: Bank, streams: list[DemoProcess], watch: Watch, *, keep: bool) -> None:
+    """Show progress until the streams have ended, or have done their rounds if they go on."""
     progress = demo_report.Progress(bank)
     deadline = time.monotonic() + ROUNDS_SECONDS
     while any(part.running for part in streams):
@@ -206,7 +209,8 @@ def wait_for_rounds(bank: Bank, streams: list[DemoProcess], watch: Watch, keep: 
             break
         if time.monotonic() > deadline:
             raise DemoError(
-                f"the streams did not end within {ROUNDS_SECONDS} s; their logs are in {bank.folder / 'logs'}"
+                f"the streams did not end within {ROUNDS_SECONDS} s; their logs are in "
+                f"{bank.folder / 'logs'}"
             )
         progress.show()
         time.sleep(1)

@@ -1,4 +1,4 @@
-"""`strandline events`: the events as received, newest first, of a job, a run, a dataset, a span of time."""
+"""`strandline events`: events as received, newest first, of a job, run, dataset or time."""
 
 from argparse import Namespace
 from typing import Any
@@ -8,8 +8,8 @@ from sqlalchemy import Engine
 
 from strandline.cli.answers import (
     short_time,
+    show,
     show_table,
-    tell,
     tell_list,
 )
 from strandline.cli.collector import Ask, answering
@@ -51,13 +51,16 @@ def run(options: Namespace, settings: Settings) -> int:
         show_table(HEAD, [_row(one) for one in items], after)
     else:
         nothing = "no event matches" if any(asked.values()) else "no event is stored yet"
-        tell(False, None, lambda: ["no event is stored any more" if archived else nothing, *after])
+        show(["no event is stored any more" if archived else nothing, *after])
     return 0
 
 
 def _archive(one: Json) -> str:
     days = f"{short_time(one['receivedFrom'])[:10]} to {short_time(one['receivedUntil'])[:10]}"
-    return f"(archived: {one['events']} events of all jobs, received {days}, are in {one['target']}; see strandline rebuild)"
+    return (
+        f"(archived: {one['events']} events of all jobs, received {days}, are in "
+        f"{one['target']}; see strandline rebuild)"
+    )
 
 
 def _all(ask: Ask, asked: Json, limit: int) -> tuple[list[Json], bool, list[Json]]:

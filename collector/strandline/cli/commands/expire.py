@@ -44,7 +44,7 @@ def run(options: Namespace, settings: Settings) -> int:
             {"snapshotId": one.snapshot, "reasons": list(one.reasons)} for one in found.kept()
         ],
     }
-    tell(options.json, answer, lambda: _lines(model.call(table), found))
+    tell(answer, lambda: _lines(model.call(table), found), as_json=options.json)
     return 0
 
 
@@ -100,6 +100,7 @@ def _lines(name: str, found: Expiry) -> list[str]:
         lines.append(f"  kept {between} more, each because it comes after one that is needed")
     if found.others:
         lines.append(
-            f"  kept {len(found.others)} outside the main ancestry: nothing is known of their readers"
+            f"  kept {len(found.others)} outside the main ancestry: nothing is known of "
+            "their readers"
         )
     return lines

@@ -22,7 +22,6 @@ from strandline.exporters.whole_store import export_all
 from strandline.setting_parsers import event_address, web_address
 from strandline.settings import Settings
 
-NAMES = ("marquez", "datahub", "openmetadata", "openlineage", "file")
 SCHEMES = ("http://", "https://", "kafka://", "file://")
 
 
@@ -49,13 +48,18 @@ def run(options: Namespace, settings: Settings) -> int:
     if not options.dry_run:
         answer = {"exported": count - len(refused), "rejected": refused}
         tell(
-            options.json, answer, lambda: [f"{count - len(refused)} items exported to {options.to}"]
+            answer,
+            lambda: [f"{count - len(refused)} items exported to {options.to}"],
+            as_json=options.json,
         )
     return 1 if refused else 0
 
 
 def _target(options: Namespace, settings: Settings) -> tuple[ExportTarget, Path | None]:
-    """The target; and the file that its events become, which is written beside and put in its place at the end."""
+    """Return the target, and the file that its events become.
+
+    The file is written beside its place, and put there at the end.
+    """
     name = "openlineage" if options.to == "file" else options.to
     place = options.place
     file = Path(place) if place is not None and not place.startswith(SCHEMES) else None

@@ -11,6 +11,7 @@ from strandline.cli.answers import (
     counted,
     one_line,
     short_time,
+    show,
     show_table,
     tell,
     tell_list,
@@ -62,13 +63,7 @@ def _list(engine: Engine, options: Namespace, settings: Settings) -> None:
     if tell_list(options, {"items": found}, found, columns=TARGET_COLUMNS):
         return
     if not found:
-        tell(
-            False,
-            found,
-            lambda: [
-                "no target is known: set STRANDLINE_MARQUEZ_URL, or another, and start the server"
-            ],
-        )
+        show(["no target is known: set STRANDLINE_MARQUEZ_URL, or another, and start the server"])
         return
     rows = [
         [
@@ -100,7 +95,7 @@ def _parked(engine: Engine, options: Namespace, settings: Settings) -> None:
     if tell_list(options, {"items": found}, found, columns=PARKED_COLUMNS):
         return
     if not found:
-        tell(False, found, lambda: ["nothing is parked"])
+        show(["nothing is parked"])
         return
     rows = [
         [one["target"], one["about"], str(one["attempts"]), short_time(one["at"]), one["reason"]]
@@ -123,9 +118,9 @@ def _replay(engine: Engine, options: Namespace, settings: Settings) -> None:
     with engine.begin() as connection:
         count = outbox.replay_parked(connection, options.name, time.time())
     tell(
-        options.format == "json",
         {"replayed": count},
         lambda: [f"{count} parked items go to {options.name} again"],
+        as_json=options.format == "json",
     )
 
 
@@ -133,11 +128,11 @@ def _resend(engine: Engine, options: Namespace, settings: Settings) -> None:
     with engine.begin() as connection:
         count = outbox.resend(connection, options.name)
     tell(
-        options.format == "json",
         {"resent": count},
         lambda: [
             f"{counted(count, 'run')} {'goes' if count == 1 else 'go'} to {options.name} again"
         ],
+        as_json=options.format == "json",
     )
 
 
@@ -145,9 +140,9 @@ def _forget(engine: Engine, options: Namespace, settings: Settings) -> None:
     with engine.begin() as connection:
         outbox.forget(connection, [options.name])
     tell(
-        options.format == "json",
         {"forgotten": options.name},
         lambda: [f"{options.name} is given up"],
+        as_json=options.format == "json",
     )
 
 

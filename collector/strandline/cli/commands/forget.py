@@ -1,6 +1,7 @@
-"""`strandline forget`: takes a job, a dataset, a run, a namespace, an event or a secret out of the whole store.
+"""`strandline forget`: a job, dataset, run, namespace, event or secret leaves the whole store.
 
-Without --execute it says in which tables it is. It works on the store itself, so it may run beside servers.
+Without --execute it says in which tables it is. It works on the store itself, so it may run beside
+servers.
 """
 
 import getpass
@@ -18,7 +19,6 @@ from strandline.settings import Settings
 from strandline.store.forgetting.forget import Asked, Subject, forget
 from strandline.store.ingest.forget import forget_secret
 
-TWO = ("NAMESPACE", "NAME")
 LOCK = "afterwards it frees the space: SQLite's file, or PostgreSQL's tables one by one, is locked"
 
 
@@ -46,7 +46,11 @@ def _forget(options: Namespace, engine: Engine) -> int:
     lines += [
         f"  {_rows(one)} {_verb(one, 'stay', 'stays')} without it" for one in found.changed.items()
     ]
-    tell(options.json, answer, lambda: _summary(lines, executed=options.execute, owed=found.owed))
+    tell(
+        answer,
+        lambda: _summary(lines, executed=options.execute, owed=found.owed),
+        as_json=options.json,
+    )
     return 0
 
 
@@ -65,7 +69,10 @@ def _summary(lines: list[str], *, executed: bool, owed: bool) -> list[str]:
         return [*lines, "nothing was changed: --execute forgets it", LOCK]
     later = (
         [
-            "the old bytes are still in the files, which are in use: forget again, or let a server do it"
+            (
+                "the old bytes are still in the files, which are in use: forget again, or "
+                "let a server do it"
+            )
         ]
         if owed
         else []
@@ -94,7 +101,7 @@ def _user() -> str:
 def _forget_secret(options: Namespace, engine: Engine, secret: str) -> int:
     counts = forget_secret(engine, secret, execute=options.execute)
     answer = {"executed": options.execute, "rows": counts}
-    tell(options.json, answer, lambda: _lines(counts, executed=options.execute))
+    tell(answer, lambda: _lines(counts, executed=options.execute), as_json=options.json)
     return 0
 
 

@@ -41,7 +41,7 @@ def run(options: Namespace, settings: Settings) -> int:
         ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind]) or "nothing to take"
     )
     rest = [f"left out: {count} x {what}" for what, count in sorted(left_out.items())]
-    tell(options.json, answer, lambda: [f"{options.source}: {summary}", *rest])
+    tell(answer, lambda: [f"{options.source}: {summary}", *rest], as_json=options.json)
     return 1 if counts["dead"] else 0
 
 
@@ -77,7 +77,7 @@ def _address(place: str) -> str:
 
 @contextmanager
 def _progress() -> Iterator[Report]:
-    """A bar on a terminal, nothing elsewhere."""
+    """Show a bar on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda what, done, total: None
         return

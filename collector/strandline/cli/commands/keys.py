@@ -1,4 +1,4 @@
-"""`strandline keys`: makes, lists and revokes the API keys that are needed on any address but loopback."""
+"""`strandline keys`: makes, lists and revokes the API keys that all but loopback needs."""
 
 import shlex
 from argparse import Namespace
@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from sqlalchemy.engine import make_url
 
-from strandline.cli.answers import show_table, tell, tell_list
+from strandline.cli.answers import show, show_table, tell, tell_list
 from strandline.cli.collector import Collector, chosen_url
 from strandline.cli.open_store import existing_store, open_store
 from strandline.core.access.granted import SCOPES, faults_of
@@ -95,12 +95,12 @@ def _refuse_faults(options: Namespace) -> None:
 
 def _print_key(key: str, options: Namespace, collector_url: str) -> None:
     answer = {"name": options.name, "key": key}
-    tell(options.json, answer, lambda: _shown(key, options, collector_url))
+    tell(answer, lambda: _shown(key, options, collector_url), as_json=options.json)
 
 
 def _print_revoked(options: Namespace) -> None:
     answer = {"name": options.name, "revoked": True}
-    tell(options.json, answer, lambda: [f"{options.name}: revoked"])
+    tell(answer, lambda: [f"{options.name}: revoked"], as_json=options.json)
 
 
 def _shown(key: str, options: Namespace, collector_url: str) -> list[str]:
@@ -139,7 +139,7 @@ def _print_keys(documents: Sequence[Mapping[str, Any]], options: Namespace) -> N
         return
     if not documents:
         command = "strandline keys add me --scope read --namespace '*'"
-        tell(False, None, lambda: [f"there is no key yet; {command} makes one"])
+        show([f"there is no key yet; {command} makes one"])
         return
     titles = ("ID", "NAME", "SCOPES", "NAMESPACES", "SINCE", "LAST USE", "STATE")
     show_table(titles, [_row(document) for document in documents])

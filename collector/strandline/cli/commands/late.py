@@ -25,7 +25,7 @@ def run(options: Namespace, settings: Settings) -> int:
             with model_in(source) as (connection, model):
                 pair = table_called(connection, model, options.table)
                 answer = delay_answer(connection, model, pair, options.barrier, time.time())
-    tell(options.json, answer, lambda: _lines(answer))
+    tell(answer, lambda: _lines(answer), as_json=options.json)
     return 0
 
 

@@ -38,15 +38,18 @@ SHOWN = 1_000  # nodes of a graph, if nobody says how many
 
 
 def report(engine: Engine, node: str, *, direction: str = "both") -> str:
-    """Job lineage of a node, and snapshot lineage of its newest snapshot if it is a table that has any, as text."""
+    """Return the job lineage of a node as text.
+
+    With the snapshot lineage of its newest snapshot, if it is a table that has any.
+    """
     asked = {"node": [node], "direction": direction, "limit": 1_000}
     return _as_text(of_database(engine), asked, snapshots=True, snapshot=None)
 
 
 RUN = "run:"
 NAMES = (
-    "node", "direction", "depth", "limit", "granularity", "column", "dependency", "state", "collapse",
-    "namespace", "kind", "tag", "facet",
+    "node", "direction", "depth", "limit", "granularity", "column", "dependency", "state",
+    "collapse", "namespace", "kind", "tag", "facet",
 )  # fmt: skip
 
 
@@ -143,9 +146,7 @@ def _fault_of_nodes(options: Namespace) -> str | None:
 
 
 def _fault_of_run(options: Namespace) -> str | None:
-    """Return the error for an option that does not apply to a run, which has only the runs above
-    it.
-    """
+    """Return the error for an option that does not apply to a run."""
     if len(options.node) > 1:
         return "a run is asked for alone"
     plain = {"direction": "both", "granularity": "table", "state": "recent", "collapse": "none"}

@@ -16,8 +16,8 @@ from sqlalchemy import Connection, Engine
 from strandline.cli.answers import (
     one_line,
     short_time,
+    show,
     show_table,
-    tell,
     tell_list,
 )
 from strandline.cli.collector import Ask, answering
@@ -34,7 +34,6 @@ from strandline.store.sql.pages import decode_cursor
 
 Json = dict[str, Any]
 PAGE = 1_000
-MOST = 100_000
 CURSORS = {
     "jobs": (str, str),
     "datasets": (str, str),
@@ -46,7 +45,7 @@ CURSORS = {
 def run_list(
     kind: str, columns: Mapping[str, Callable[[Json], str]]
 ) -> Callable[[Namespace, Settings], int]:
-    """A command that prints a list of this kind as a table of these columns."""
+    """Return the function of a command that prints a list of this kind in these columns."""
 
     def run(options: Namespace, settings: Settings) -> int:
         items, complete = _all(options, settings, kind)
@@ -61,7 +60,7 @@ def run_list(
                 list(columns), [[cell(one) for cell in columns.values()] for one in items], after
             )
         else:
-            tell(False, None, lambda: [_nothing(kind, options)])
+            show([_nothing(kind, options)])
         return 0
 
     return run
@@ -94,14 +93,14 @@ def _all(options: Namespace, settings: Settings, kind: str) -> tuple[list[Json],
 
 
 def _asked_of_api(ask: Ask, options: Namespace) -> Json:
-    """The parameters of what the options ask for."""
+    """Return the parameters of what the options ask for."""
     given = vars(options)
     asked: Json = {"q": given["text"]} if "text" in given else _filters(options)
     return asked | _job_named(ask, given["job"]) if given.get("job") else asked
 
 
 def _job_named(ask: Ask, text: str) -> Json:
-    """The job that a person means, as the API takes it."""
+    """Return the job that a person means, as the API takes it."""
     node = ask("/lineage", {"node": text, "depth": 0})["nodes"][0]
     if node["type"] != "job":
         raise NotFoundError(f"{text}: is a dataset, not a job")
@@ -160,7 +159,7 @@ def _write_state(one: Json) -> str:
 
 
 def _run(key: str, name: str) -> Callable[[Json], str]:
-    """A cell of the run that an item holds, or is."""
+    """Return the cell of a run that an item holds, or is."""
 
     def cell(one: Json) -> str:
         run = one[key] if key else one
@@ -171,7 +170,7 @@ def _run(key: str, name: str) -> Callable[[Json], str]:
 
 
 def _reason(key: str) -> Callable[[Json], str]:
-    """A cell with the error of the run that an item holds, or is.
+    """Return the cell with the error of the run that an item holds, or is.
 
     Where it has none, how many below it failed.
     """

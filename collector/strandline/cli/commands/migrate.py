@@ -23,5 +23,5 @@ def run(options: Namespace, settings: Settings) -> int:
     engine.dispose()
     where = engine.url.render_as_string(hide_password=True)
     answer = {"database": where, "schema": revisions()[-1]}
-    tell(options.json, answer, lambda: [f"{where} has the schema of this version"])
+    tell(answer, lambda: [f"{where} has the schema of this version"], as_json=options.json)
     return 0

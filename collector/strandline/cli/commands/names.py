@@ -8,7 +8,7 @@ from argparse import Namespace
 
 from sqlalchemy import Connection, Engine, select
 
-from strandline.cli.answers import tell, tell_list
+from strandline.cli.answers import show, tell_list
 from strandline.cli.open_store import existing_store
 from strandline.core.job_families import JobFamily, families_of
 from strandline.errors import RefusedError
@@ -51,7 +51,7 @@ def run(options: Namespace, settings: Settings) -> int:
         rows,
         columns=("namespace", "name", "becomes"),
     ):
-        tell(False, rows, lambda: _lines(plan, options.apply))
+        show(_lines(plan, is_applied=options.apply))
     return 0
 
 
@@ -72,7 +72,7 @@ def _list(engine: Engine, options: Namespace) -> int:
     answer = {"patterns": patterns, "datasets": rows, "complete": more is None}
     cut = "" if more is None else f"the first {len(rows)}; --limit shows more"
     if not tell_list(options, answer, rows, cut, ("namespace", "name", "alsoCalled")):
-        tell(False, answer, lambda: _listed(patterns, joined, count, more))
+        show(_listed(patterns, joined, count, more))
     return 0
 
 
@@ -96,7 +96,7 @@ def _list_families(engine: Engine, options: Namespace) -> int:
     answer = {"families": rows, "complete": complete}
     columns = ("namespace", "pattern", "jobs", "sure", "example")
     if not tell_list(options, answer, rows, cut, columns):
-        tell(False, answer, lambda: _family_lines(families[: options.limit], cut))
+        show(_family_lines(families[: options.limit], cut))
     return 0
 
 
@@ -126,7 +126,10 @@ def _listed(
             f"(the first {len(joined)} datasets; {count} names are joined: --limit shows more)"
         )
     return lines or [
-        "every dataset has one name; `strandline names join` or `strip` lets several names be one dataset"
+        (
+            "every dataset has one name; `strandline names join` or `strip` lets several "
+            "names be one dataset"
+        )
     ]
 
 
@@ -146,8 +149,8 @@ def _plan(connection: Connection, options: Namespace) -> list[Renaming]:
     return plan
 
 
-def _lines(plan: list[Renaming], applied: bool) -> list[str]:
+def _lines(plan: list[Renaming], *, is_applied: bool) -> list[str]:
     lines = [f"{one.namespace} {one.name} -> {one.stripped}" for one in plan] or [
         "no dataset changes its name"
     ]
-    return lines if applied or not plan else [*lines, "nothing is changed yet: say --apply"]
+    return lines if is_applied or not plan else [*lines, "nothing is changed yet: say --apply"]

@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from strandline.cli.answers import counted, show, show_table, tell, warn
+from strandline.cli.answers import counted, print_json, show, show_table, warn
 from strandline.cli.collector import answering
 from strandline.cli.lineage_text import not_shown
 from strandline.cli.questions import (
@@ -59,7 +59,7 @@ def _ask(
 
 def _print(options: Namespace, answer: Json, path: str, lines: Callable[[Json], None]) -> None:
     if options.json:
-        tell(True, answer, lambda: ())
+        print_json(answer)
     elif options.format is not None:
         print_export(answer, path, options.format)
     else:
@@ -192,8 +192,11 @@ def _change(one: Json, names: Mapping[str, str]) -> str:
     if one["id"]:
         kind = {"dataset": "table ", "column": "column "}.get(one["kind"], "")
         return f"{kind}{names[one['id']]}{_types(one)}"
-    how = [one["transform"] and f"= {one['transform']}", one["dependency"] and f"({one['dependency']})",
-           one["job"] and f"by {names[one['job']]}"]  # fmt: skip
+    how = [
+        one["transform"] and f"= {one['transform']}",
+        one["dependency"] and f"({one['dependency']})",
+        one["job"] and f"by {names[one['job']]}",
+    ]
     return " ".join([f"{names[one['source']]} -> {names[one['target']]}", *filter(None, how)])
 
 

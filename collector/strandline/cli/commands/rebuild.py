@@ -26,7 +26,10 @@ def run(options: Namespace, settings: Settings) -> int:
     if options.into in (settings.database_url, options.like):
         raise SettingsError(
             [
-                "rebuild: --into names the live store: name a new one, and switch over when it is equal"
+                (
+                    "rebuild: --into names the live store: name a new one, and switch over "
+                    "when it is equal"
+                )
             ]
         )
     target = make_engine(options.into)
@@ -67,7 +70,10 @@ def _show(options: Namespace, done: Rebuilt, differing: dict[str, int] | None) -
         sys.stdout.write(json.dumps(answer) + "\n")
         return
     lines = [
-        f"{counted(done.events, 'event')}, {counted(sum(done.rows.values()), 'row')} in {counted(len(done.rows), 'table')}"
+        (
+            f"{counted(done.events, 'event')}, {counted(sum(done.rows.values()), 'row')} in "
+            f"{counted(len(done.rows), 'table')}"
+        )
     ]
     lines += [f"rejected {hash_}: {reason}" for hash_, reason in done.refused[:SHOWN]]
     if len(done.refused) > SHOWN:

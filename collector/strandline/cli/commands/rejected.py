@@ -12,8 +12,8 @@ from sqlalchemy import Engine
 from strandline.cli.answers import (
     one_line,
     short_time,
+    show,
     show_table,
-    tell,
     tell_list,
 )
 from strandline.cli.collector import Ask, answering
@@ -26,7 +26,9 @@ HEAD = ("LIST", "COUNT", "FIRST", "NEWEST", "PRODUCER", "REASON", "EXAMPLE")
 NAMES = {"rejected": "rejected", "deadLetters": "dead letter", "unread": "unread"}
 HINTS = {
     "deadLetters": "strandline replay --dead-letters takes those that are events by now",
-    "unread": "unread events are kept because of a fault of the collector, and taken at its next start",
+    "unread": (
+        "unread events are kept because of a fault of the collector, and taken at its next start"
+    ),
 }
 EXAMPLE = 60
 NOTHING = "nothing was rejected, and there is no dead letter"
@@ -41,7 +43,7 @@ def run(options: Namespace, settings: Settings) -> int:
     if tell_list(options, answer, kinds, cut, COLUMNS["/rejected"]):
         return 0
     if not kinds:
-        tell(False, None, lambda: [NOTHING])
+        show([NOTHING])
         return 0
     lists = {kind["list"] for kind in kinds}
     hints = [hint for name, hint in HINTS.items() if name in lists]

@@ -43,5 +43,5 @@ def run(options: Namespace, settings: Settings) -> int:
         lines += [] if dropped else ["less than a day of it is old: nothing was dropped"]
     else:
         lines += ["nothing was changed: --execute drops what is older"]
-    tell(options.json, answer | {"old": old, "dropped": dropped}, lambda: lines)
+    tell(answer | {"old": old, "dropped": dropped}, lambda: lines, as_json=options.json)
     return 0

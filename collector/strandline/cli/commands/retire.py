@@ -33,7 +33,7 @@ def run(options: Namespace, settings: Settings) -> int:
 
     with store_of(settings) as (_, follower):
         (namespace, name), tables = follower.decide(decide)
-    tell(options.json, {"namespace": namespace, "name": name}, lambda: _lines(name, tables))
+    tell({"namespace": namespace, "name": name}, lambda: _lines(name, tables), as_json=options.json)
     return 0
 
 

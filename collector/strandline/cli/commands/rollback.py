@@ -79,13 +79,13 @@ def run(options: Namespace, settings: Settings) -> int:
         "outside": [outside_answer(one) for one in outside],
     }
     tell(
-        options.json,
         answer,
         lambda: (
             _begun(found, running)
             if options.done
             else [*_lines(found, called), *_beside(words), *_next(options)]
         ),
+        as_json=options.json,
     )
     return 0
 
@@ -108,7 +108,8 @@ def _execute(options: Namespace, settings: Settings) -> int:
             opened = _opened(connection, model, options, tables)
         if opened.raised:
             _say(
-                f"done already: generation {opened.plan.incarnation} of group {opened.plan.domain} has begun"
+                f"done already: generation {opened.plan.incarnation} of group "
+                f"{opened.plan.domain} has begun"
             )
             _say(_restart(opened.plan))
             return 0
@@ -129,7 +130,7 @@ def _execute(options: Namespace, settings: Settings) -> int:
 def _opened(
     connection: Connection, model: Model, options: Namespace, tables: IcebergTables
 ) -> Open:
-    """The rollback that was begun before and is not over, else a new one, of what the tables still have."""
+    """Return the rollback that was begun and is not over, else a new one of what is still there."""
     call(connection, model, model.domain_of)
     table = table_called(connection, model, options.table)
     there = open_rollback(connection, model.domain_of.get(table, ""))
@@ -153,7 +154,10 @@ def _say(line: str) -> None:
 
 def _begun(found: Plan, running: Sequence[str]) -> list[str]:
     where = f"barrier {found.barrier}" if found.barrier is not None else "the base tables"
-    begun = f"generation {found.incarnation} of group {found.domain} has begun: its versions go on from {where}"
+    begun = (
+        f"generation {found.incarnation} of group {found.domain} has begun: its versions go "
+        f"on from {where}"
+    )
     return [
         begun,
         *(
@@ -181,7 +185,10 @@ def _next(options: Namespace) -> list[str]:
 
 def _lines(found: Plan, called: Called) -> list[str]:
     lines = [
-        f"{found.kind} plan {_where(found)}; then generation {found.incarnation} of group {found.domain} begins"
+        (
+            f"{found.kind} plan {_where(found)}; then generation {found.incarnation} of "
+            f"group {found.domain} begins"
+        )
     ]
     for number, step in enumerate(found.steps, 1):
         lines.append(f"{number:3}. {step.action} {called.get(step.target, step.target)}")
@@ -204,7 +211,10 @@ def _by_hand(step: RollbackStep) -> list[str]:
     folder, batch = details.get("checkpointLocation"), details.get("batchId")
     if folder and step.action == "cut checkpoint":
         return [
-            f"{folder}: remove from commits/, then from offsets/, what is numbered above {batch}, with its .crc"
+            (
+                f"{folder}: remove from commits/, then from offsets/, what is numbered above "
+                f"{batch}, with its .crc"
+            )
         ]
     if folder:
         return [f"{folder}: remove all that is in it"]

@@ -136,7 +136,7 @@ def consume(options: Namespace, settings: Settings) -> int:
 
 
 def _refuse_without_key(engine: Engine, settings: Settings, listening: socket) -> None:
-    """A collector that asks everybody for a key, has none and takes no tokens would answer nobody."""
+    """Raise an error if the collector asks for keys, has none and takes no tokens."""
     if not settings.auth_required or settings.oidc_issuer:
         return
     with reading(engine).connect() as connection:
@@ -166,7 +166,7 @@ def _serve_metrics(settings: Settings, metrics: Metrics) -> None:
 
 
 def _opened(settings: Settings, log: FilteringBoundLogger) -> Engine:
-    """The store; its views count silence, and its answers a job's last runs, as the settings say."""
+    """Return the store, which has noted the settings that its views and answers go by."""
     wait_for_database(settings, log)
     engine = open_store(settings, log)
     with engine.begin() as connection:
@@ -181,7 +181,7 @@ def _opened(settings: Settings, log: FilteringBoundLogger) -> Engine:
 def _expiring(
     engine: Engine, settings: Settings, metrics: Metrics, log: FilteringBoundLogger
 ) -> Turns:
-    """The thread that drops what is old, if anything ever is."""
+    """Return the thread that drops what is old, if anything ever is."""
     tell = telling(metrics, log)
     return expiring(
         engine,
@@ -198,7 +198,7 @@ def _sampling(
     settings: Settings,
     log: FilteringBoundLogger,
 ) -> Turns:
-    """The thread that looks at the store for those who watch it."""
+    """Return the thread that looks at the store for its metrics."""
     return sampling(
         engine,
         follower,
@@ -209,14 +209,14 @@ def _sampling(
 
 
 def _log_stop(log: FilteringBoundLogger, metrics: Metrics, began: float) -> None:
-    """The last line: a process that ends without it was killed."""
+    """Write the last line: a process that ends without it was killed."""
     log.info("stopped", seconds=round(time.monotonic() - began), events=metrics.events.total())
 
 
 def _exporting(
     engine: Engine, settings: Settings, log: FilteringBoundLogger
 ) -> AbstractContextManager[None]:
-    """The threads that export, if there is anybody to export to."""
+    """Return the threads that export, if there is a target."""
     if not any(getattr(settings, f"{target}_url") for target in TARGETS):
         return nullcontext()
     from strandline.exporters.exporting import Exporting  # nobody waits for them who has no target

@@ -9,8 +9,8 @@ from sqlalchemy import Engine
 
 from strandline.cli.answers import (
     short_time,
+    show,
     show_table,
-    tell,
     tell_list,
 )
 from strandline.cli.collector import Ask, answering
@@ -23,7 +23,6 @@ from strandline.store.sql.pages import decode_cursor
 
 Json = dict[str, Any]
 PAGE = 1_000
-MOST = 100_000
 HEAD = ("SNAPSHOT", "COMMITTED", "BARRIER", "OPERATION", "ROWS", "HOW SURE")
 
 
@@ -44,7 +43,7 @@ def run(options: Namespace, settings: Settings) -> int:
     if items:
         show_table(HEAD, [_row(one) for one in items], [f"({cut})"] if cut else [])
     else:
-        tell(False, None, lambda: [f"no snapshot of {options.table} is known"])
+        show([f"no snapshot of {options.table} is known"])
     return 0
 
 

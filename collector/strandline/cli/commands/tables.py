@@ -28,7 +28,7 @@ def run(options: Namespace, settings: Settings) -> int:
     finally:
         engine.dispose()
     answer = [{"table": one.name, "rows": one.rows} for one in published]
-    tell(options.json, answer, lambda: list(map(_line, published)))
+    tell(answer, lambda: list(map(_line, published)), as_json=options.json)
     return 0
 
 

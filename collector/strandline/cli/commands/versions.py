@@ -1,4 +1,4 @@
-"""`strandline versions TABLE...`: the snapshots that belong together, and what blocks newer ones."""
+"""`strandline versions TABLE...`: snapshots that belong together, and what blocks newer ones."""
 
 import time
 from argparse import Namespace
@@ -24,7 +24,7 @@ def run(options: Namespace, settings: Settings) -> int:
             answer, labels = _of_collector(source, options.table, options.consistency)
         else:
             answer, labels = _of_database(source, options.table, options.consistency)
-    tell(options.json, answer, lambda: _lines(answer, labels))
+    tell(answer, lambda: _lines(answer, labels), as_json=options.json)
     return 0
 
 

@@ -11,7 +11,7 @@ NAMED = ("NAMESPACE", "NAME")
 
 
 def expire_arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
+    """Add the command's own arguments."""
     parser.add_argument("table", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
     parser.add_argument(
         "--json", action="store_true", help="the answer as JSON, with all snapshots"
@@ -32,7 +32,7 @@ def expire_arguments(parser: ArgumentParser) -> None:
 
 
 def rollback_arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
+    """Add the command's own arguments."""
     parser.add_argument("table", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
     parser.add_argument(
         "barrier", type=int, help="the barrier to go back to, or to the newest possible before it"
@@ -63,7 +63,7 @@ def rollback_arguments(parser: ArgumentParser) -> None:
 
 
 def retire_arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
+    """Add the command's own arguments."""
     parser.add_argument("job", help="the job's name, or job:NAMESPACE:NAME")
     parser.add_argument(
         "--even-if-running", action="store_true", help="retire a job though it is running"
@@ -72,7 +72,7 @@ def retire_arguments(parser: ArgumentParser) -> None:
 
 
 def catalog_options_arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
+    """Add the command's own arguments."""
     parser.add_argument(
         "catalog",
         nargs="?",
@@ -103,7 +103,7 @@ def tables_arguments(parser: ArgumentParser) -> None:
 
 
 def export_arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
+    """Add the command's own arguments."""
     parser.add_argument(
         "--to",
         required=True,
@@ -120,13 +120,14 @@ def export_arguments(parser: ArgumentParser) -> None:
 
 
 def exports_arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
+    """Add the command's own arguments."""
     parser.add_argument(
         "action",
         nargs="?",
         default="list",
         choices=EXPORT_ACTIONS,
-        help="list (default); parked: what was refused, and why; preview: what would be sent next; replay: what is parked "
+        help="list (default); parked: what was refused, and why; preview: what would be sent next; "
+        "replay: what is parked "
         "again; resend: all that is known again; forget: give the target up",
     )
     parser.add_argument("name", nargs="?", help="the target")
@@ -134,7 +135,7 @@ def exports_arguments(parser: ArgumentParser) -> None:
 
 
 def import_arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
+    """Add the command's own arguments."""
     parser.add_argument(
         "--from", dest="source", required=True, choices=("marquez", "datahub"), help="which catalog"
     )
@@ -147,7 +148,7 @@ def import_arguments(parser: ArgumentParser) -> None:
 
 
 def forget_arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
+    """Add the command's own arguments."""
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--job", nargs=2, metavar=NAMED, help="a job with its runs and their events")
     what.add_argument("--dataset", nargs=2, metavar=NAMED, help="a dataset under each of its names")

@@ -36,11 +36,13 @@ def _limits(parser: ArgumentParser) -> None:
 
 
 def lineage_arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
+    """Add the command's own arguments."""
     parser.add_argument(
-        "node", nargs="+",
-        help="dataset:NAMESPACE:NAME, job:NAMESPACE:NAME, or a short name like bank.balance; or run:ID alone: the runs it stands on",
-    )  # fmt: skip
+        "node",
+        nargs="+",
+        help="dataset:NAMESPACE:NAME, job:NAMESPACE:NAME, or a short name like bank.balance; "
+        "or run:ID alone: the runs it stands on",
+    )
     parser.add_argument("--direction", choices=DIRECTIONS, default="both")
     parser.add_argument("--depth", type=node_count, help="how many jobs on the way (default: all)")
     parser.add_argument(
@@ -51,9 +53,12 @@ def lineage_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--granularity", choices=("table", "column"), default="table")
     parser.add_argument("--column", metavar="NAME", help="from column to column, of this one only")
     parser.add_argument(
-        "--dependency", action="append", choices=("direct", "indirect", "opaque"),
-        help="with --granularity column: only edges that carry a value, that filter or join, or of which nothing is known",
-    )  # fmt: skip
+        "--dependency",
+        action="append",
+        choices=("direct", "indirect", "opaque"),
+        help="with --granularity column: only edges that carry a value, that filter or join, "
+        "or of which nothing is known",
+    )
     add_view(parser)
     add_selection(parser)
     parser.add_argument(
@@ -65,7 +70,8 @@ def lineage_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--nodes",
         action="store_true",
-        help="only which tables and jobs, the nearest first, with their distances: for large graphs",
+        help="only which tables and jobs, the nearest first, with their distances: for large "
+        "graphs",
     )
     parser.add_argument(
         "--snapshots", action="store_true", help="also the newest snapshot's lineage"
@@ -153,7 +159,7 @@ def search_arguments(parser: ArgumentParser) -> None:
 
 
 def lists_arguments(parser: ArgumentParser) -> None:
-    """The arguments that all lists have."""
+    """Add the arguments that all lists have."""
     parser.add_argument("--namespace", help="only of this namespace")
     parser.add_argument(
         "--state",
@@ -176,7 +182,7 @@ def lists_arguments(parser: ArgumentParser) -> None:
 
 
 def runs_arguments(parser: ArgumentParser) -> None:
-    """The same, and a job."""
+    """Add the same, and a job."""
     parser.add_argument(
         "job",
         nargs="?",
@@ -204,7 +210,7 @@ def _states(text: str) -> frozenset[str]:
 
 
 def events_arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
+    """Add the command's own arguments."""
     parser.add_argument(
         "--job", type=name_argument, help="of this job: its name, or job:NAMESPACE:NAME"
     )
@@ -238,7 +244,7 @@ def rejected_arguments(parser: ArgumentParser) -> None:
 
 
 def snapshots_arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
+    """Add the command's own arguments."""
     parser.add_argument(
         "table", type=name_argument, help="a table: bank.balance, or dataset:NAMESPACE:NAME"
     )
@@ -273,7 +279,7 @@ def late_arguments(parser: ArgumentParser) -> None:
 
 
 def names_arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
+    """Add the command's own arguments."""
     parser.add_argument(
         "--limit",
         type=number(1, 10_000),
@@ -299,9 +305,13 @@ def names_arguments(parser: ArgumentParser) -> None:
             "--apply", action="store_true", help="do it; otherwise only tell what would change"
         )
         one.add_argument(
-            "--json", action="store_const", dest="format", const="json", default=argparse.SUPPRESS,
+            "--json",
+            action="store_const",
+            dest="format",
+            const="json",
+            default=argparse.SUPPRESS,
             help="the answer as JSON",
-        )  # fmt: skip
+        )
 
 
 COMMANDS = (

@@ -39,13 +39,20 @@ def keys_arguments(parser: ArgumentParser) -> None:
     add = actions.add_parser("add", help="make a key; it is shown once")
     add.add_argument("name", help="who will use it")
     add.add_argument(
-        "--scope", action="append", default=[], choices=SCOPES,
-        help="what for: ingest sends events, read asks questions and takes leases, admin does everything; may be given again",
-    )  # fmt: skip
+        "--scope",
+        action="append",
+        default=[],
+        choices=SCOPES,
+        help="what for: ingest sends events, read asks questions and takes leases, admin "
+        "does everything; may be given again",
+    )
     add.add_argument(
-        "--namespace", action="append", default=[], metavar="PATTERN",
+        "--namespace",
+        action="append",
+        default=[],
+        metavar="PATTERN",
         help="which namespaces of jobs and datasets, * for any text; may be given again",
-    )  # fmt: skip
+    )
     add.add_argument(
         "--days", type=int, help="how long it is valid; without it until it is revoked"
     )
@@ -60,7 +67,7 @@ def keys_arguments(parser: ArgumentParser) -> None:
 
 
 def check_arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
+    """Add the command's own arguments."""
     parser.add_argument("--json", action="store_true", help="what is right and every fault as JSON")
     parser.add_argument(
         "--data", action="store_true", help="read all stored data and report what is damaged"
@@ -73,7 +80,7 @@ def migrate_arguments(parser: ArgumentParser) -> None:
 
 
 def copy_arguments(parser: ArgumentParser) -> None:
-    """The commands' own arguments."""
+    """Add the arguments of both commands."""
     parser.add_argument("file", type=path_argument, metavar="FILE", help="the copy")
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
 

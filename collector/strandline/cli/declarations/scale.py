@@ -13,7 +13,7 @@ from strandline.cli.options import (
 
 
 def archive_arguments(parser: ArgumentParser) -> None:
-    """The target, and what is to be moved."""
+    """Add the target, and what is to be moved."""
     parser.add_argument(
         "--to",
         required=True,
@@ -22,9 +22,11 @@ def archive_arguments(parser: ArgumentParser) -> None:
         "iceberg:CATALOG.DATABASE.TABLE",
     )
     parser.add_argument(
-        "--before", type=time_argument, metavar="TIME",
+        "--before",
+        type=time_argument,
+        metavar="TIME",
         help="move what was received before this moment: 30d, 2026-11-20T12:00:00Z (default: 7d)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--batch",
         type=int,
@@ -33,9 +35,11 @@ def archive_arguments(parser: ArgumentParser) -> None:
         help="events a batch (default: %(default)s)",
     )
     parser.add_argument(
-        "--from-topic", action="store_true",
-        help="write every event of the Kafka topic instead, with Spark, until stopped; the store is not touched",
-    )  # fmt: skip
+        "--from-topic",
+        action="store_true",
+        help="write every event of the Kafka topic instead, with Spark, until stopped; the "
+        "store is not touched",
+    )
     parser.add_argument(
         "--checkpoint", metavar="FOLDER", help="with --from-topic: where Spark keeps its position"
     )
@@ -50,11 +54,15 @@ def archive_arguments(parser: ArgumentParser) -> None:
 
 
 def rebuild_arguments(parser: ArgumentParser) -> None:
-    """The archive, the new store, and the live one that it shall equal."""
+    """Add the archive, the new store, and the live one that it shall equal."""
     parser.add_argument(
-        "--from", dest="source", required=True, metavar="ARCHIVE",
-        help="what strandline archive wrote: a folder, delta:FOLDER, or iceberg:CATALOG.DATABASE.TABLE (Spark's catalog)",
-    )  # fmt: skip
+        "--from",
+        dest="source",
+        required=True,
+        metavar="ARCHIVE",
+        help="what strandline archive wrote: a folder, delta:FOLDER, or "
+        "iceberg:CATALOG.DATABASE.TABLE (Spark's catalog)",
+    )
     parser.add_argument(
         "--into",
         required=True,
@@ -62,9 +70,11 @@ def rebuild_arguments(parser: ArgumentParser) -> None:
         help="an empty store; it is made and migrated",
     )
     parser.add_argument(
-        "--like", metavar="DATABASE_URL",
-        help="take path patterns, names joined by hand and annotations from this store, and compare every row with it afterwards",
-    )  # fmt: skip
+        "--like",
+        metavar="DATABASE_URL",
+        help="take path patterns, names joined by hand and annotations from this store, and "
+        "compare every row with it afterwards",
+    )
     parser.add_argument(
         "--scratch",
         default="",
@@ -76,7 +86,7 @@ def rebuild_arguments(parser: ArgumentParser) -> None:
 
 
 def report_arguments(parser: ArgumentParser) -> None:
-    """The report, and where the published tables are."""
+    """Add the report, and where the published tables are."""
     from strandline.reports.queries import REPORTS
 
     about = "; ".join(f"{name}: {report.about}" for name, report in REPORTS.items())
