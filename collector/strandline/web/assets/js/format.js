@@ -34,7 +34,8 @@ export function absolute(moment) {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())} ${zone ? zone.value : ""}`;
 }
 
-// A table as Spark calls it; an address is no catalog's name, and what is in no database keeps its own name.
+// A table as Spark calls it; an address is no catalog's name, and what is in no database keeps its
+// own name.
 export function tableName(one) {
   if (!one.database) return one.label || one.name || one.table;
   const isAddress = one.catalog === one.namespace || /[:/]/.test(one.catalog);

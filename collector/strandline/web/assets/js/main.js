@@ -76,14 +76,20 @@ function App() {
   }, [path]);
   return html`<div class="shell">
     <header>
-      <button class="icon burger" aria-label="Menu" aria-expanded=${menu} onClick=${() => setMenu(!menu)}>☰</button>
+      <button class="icon burger" aria-label="Menu" aria-expanded=${menu}
+        onClick=${() => setMenu(!menu)}>☰</button>
       <a class="brand" href="/"><img src="/ui/icon.svg" alt="" /><span>Strandline</span></a>
       <${SearchBox} at=${params.get("q") || ""} />
       <${Label} /><${Live} /><${Theme} />
     </header>
-    <nav aria-label="Main" class=${menu ? "open" : ""}>${MENU.map(([url, name]) => html`<a href=${url} aria-current=${name === current ? "page" : undefined}>${name}</a>`)}
+    <nav aria-label="Main" class=${menu ? "open" : ""}>
+    ${MENU.map(
+      ([url, name]) =>
+        html`<a href=${url} aria-current=${name === current ? "page" : undefined}>${name}</a>`,
+    )}
       <a href="/docs">API</a></nav>
-    <main id="content" tabindex="-1" ref=${content} class=${path === "/graph" ? "wide" : ""}><${Screen} params=${params} key=${path} /></main>
+    <main id="content" tabindex="-1" ref=${content} class=${path === "/graph" ? "wide" : ""}>
+    <${Screen} params=${params} key=${path} /></main>
     ${toast && html`<div class="toast" role="status">${toast}</div>`}
   </div>`;
 }
@@ -126,8 +132,14 @@ function SearchBox({ at }) {
     /** @type {HTMLElement} */ (document.activeElement).blur();
   };
   return html`<form class="searchbox" role="search" onSubmit=${submit}>
-    <input id="search" type="search" list="found" placeholder="Search tables, columns, jobs, ids" aria-label="Search" autocomplete="off" value=${text} onInput=${(e) => setText(e.target.value)} /><kbd>/</kbd>
-    <datalist id="found">${found.map((one) => html`<option value=${one.matched === "application" ? one.label : one.name}>${one.type === "dataset" ? "table" : one.type} in ${one.namespace}</option>`)}</datalist></form>`;
+    <input id="search" type="search" list="found" placeholder="Search tables, columns, jobs, ids"
+      aria-label="Search" autocomplete="off" value=${text}
+        onInput=${(e) => setText(e.target.value)} /><kbd>/</kbd>
+    <datalist id="found">
+    ${found.map(
+      (one) => html`<option value=${one.matched === "application" ? one.label : one.name}>
+    ${one.type === "dataset" ? "table" : one.type} in ${one.namespace}</option>`,
+    )}</datalist></form>`;
 }
 
 // The label that the operator gave to this collector, as "Recorded demo".
@@ -144,7 +156,10 @@ function Label() {
 
 function Live() {
   const connected = useConnected();
-  return html`<span class="live" role="status" title=${connected ? "the page changes by itself" : "no live updates now; the page tries again"}><i class=${`dot ${connected ? "run" : "off"}`}></i><span>${connected ? "live" : "not live"}</span></span>`;
+  return html`<span class="live" role="status" title=${
+    connected ? "the page changes by itself" : "no live updates now; the page tries again"
+  }><i class=${`dot ${connected ? "run" : "off"}`}></i><span>
+    ${connected ? "live" : "not live"}</span></span>`;
 }
 
 const SYSTEM_DARK = matchMedia("(prefers-color-scheme: dark)");
@@ -174,7 +189,9 @@ function Theme() {
       /* private windows keep nothing */
     }
   }, [theme]);
-  return html`<button class="icon" aria-label=${dark ? "Light theme" : "Dark theme"} title=${dark ? "Light theme" : "Dark theme"} onClick=${() => setTheme(dark ? "light" : "dark")}>${dark ? "☀" : "☾"}</button>`;
+  return html`<button class="icon" aria-label=${dark ? "Light theme" : "Dark theme"}
+    title=${dark ? "Light theme" : "Dark theme"} onClick=${() => setTheme(dark ? "light" : "dark")}>
+    ${dark ? "☀" : "☾"}</button>`;
 }
 
 function Login({ params }) {
@@ -187,10 +204,14 @@ function Login({ params }) {
       (why) => setError(why.message),
     );
   };
-  return html`<form class="login panel pad" onSubmit=${submit}><h1>This collector asks for an API key</h1>
-    <p class="dim">Whoever runs it makes one with <code>strandline keys add NAME --scope read --namespace PATTERN</code>. The key stays in a cookie that no script can read.</p>
-    <label for="key">API key</label><input id="key" name="key" type="password" autocomplete="current-password" required />
-    ${error && html`<p class="error" role="alert">${error}</p>`}<button class="primary">Open</button></form>`;
+  return html`<form class="login panel pad" onSubmit=${submit}>
+    <h1>This collector asks for an API key</h1>
+    <p class="dim">Whoever runs it makes one with <code>strandline keys add NAME --scope
+    read --namespace PATTERN</code>. The key stays in a cookie that no script can read.</p>
+    <label for="key">API key</label>
+    <input id="key" name="key" type="password" autocomplete="current-password" required />
+    ${error && html`<p class="error" role="alert">${error}</p>`}
+    <button class="primary">Open</button></form>`;
 }
 
 const NotFound = () => html`<h1>There is no such page</h1><p><a href="/">To the beginning</a></p>`;

@@ -29,7 +29,8 @@ export function save(name, content, type) {
 }
 const cell = (value) => {
   const text = String(value ?? "");
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text; // a spreadsheet must not take a name for a formula
+  // a spreadsheet must not take a name for a formula
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 };
 export const csv = (rows) => rows.map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
@@ -39,10 +40,12 @@ export const Time = ({ at }) =>
     ? html`<span class="dim">–</span>`
     : html`<time title=${absolute(at)} class="nowrap">${ago(at)}</time>`;
 export const Id = ({ id, whole }) =>
-  html`<button class=${`id ${whole ? "" : "nowrap"}`} title=${`${id}: click copies it`} onClick=${() => copy(id, `copied ${id}`)}>${whole ? id : shortId(id)}</button>`;
+  html`<button class=${`id ${whole ? "" : "nowrap"}`} title=${`${id}: click copies it`}
+    onClick=${() => copy(id, `copied ${id}`)}>${whole ? id : shortId(id)}</button>`;
 export function State({ state }) {
   const [kind, word, sign] = STATES[state] || ["", (state || "unknown").toLowerCase(), ""];
-  return html`<span class=${`chip ${kind}`}>${kind === "run" ? html`<span class="dot"></span>` : sign} ${word}</span>`;
+  return html`<span class=${`chip ${kind}`}>
+    ${kind === "run" ? html`<span class="dot"></span>` : sign} ${word}</span>`;
 }
 export const linkOf = (kind, one) =>
   kind === "run"
@@ -65,26 +68,41 @@ export const Name = ({ text }) =>
 export function JobLink({ of, below = null }) {
   const isPart = below !== null && of.name.startsWith(`${below}.`);
   const text = isPart ? of.name.slice(below.length + 1) : of.name;
-  return html`<a href=${linkOf("job", of)} title=${isPart ? `${of.namespace} ${of.name}` : of.namespace}
+  return html`<a href=${linkOf("job", of)} title=${
+    isPart ? `${of.namespace} ${of.name}` : of.namespace
+  }
     ><${Name} text=${text} /></a>`;
 }
 // "job:NAMESPACE:NAME" as a link: the API resolves the whole, so it is not taken apart here.
 export function NodeLink({ node, label }) {
   const kind = node.split(":", 1)[0];
-  return html`<a href=${address(kind === "job" ? "/job" : "/table", { node })}>${label || node.slice(kind.length + 1)}</a>`;
+  return html`<a href=${address(kind === "job" ? "/job" : "/table", { node })}>
+    ${label || node.slice(kind.length + 1)}</a>`;
 }
 
 export function Problem({ error, again }) {
   const { problem = {} } = error;
   const candidates = problem.candidates || [];
   return html`<div class="error" role="alert"><strong>${error.message}</strong>
-    ${candidates.length > 0 && html`<p>Did you mean ${candidates.slice(0, 8).map((one, i) => html`${i ? ", " : ""}<${NodeLink} node=${one} />`)}?</p>`}
-    ${error.status === undefined && html`<p>The collector cannot be reached from here. <button onClick=${again}>Try again</button></p>`}</div>`;
+    ${
+      candidates.length > 0 &&
+      html`<p>Did you mean ${candidates.slice(0, 8).map(
+        (one, i) => html`${i ? ", " : ""}
+        <${NodeLink} node=${one} />`,
+      )}?</p>`
+    }
+    ${
+      error.status === undefined &&
+      html`<p>The collector cannot be reached from here. <button
+        onClick=${again}>Try again</button></p>`
+    }</div>`;
 }
 // What a screen shows while data is loaded, when there is none, and when there is some.
 export function Loaded({ of, children }) {
   if (of.data)
-    return html`${of.error && html`<${Problem} error=${of.error} again=${of.reload} />`}${children(of.data)}`;
+    return html`${
+      of.error && html`<${Problem} error=${of.error} again=${of.reload} />`
+    }${children(of.data)}`;
   if (of.error) return html`<${Problem} error=${of.error} again=${of.reload} />`;
   return html`<div class="skeleton" role="status" aria-label="loading"></div>`;
 }
@@ -122,18 +140,33 @@ export function useTree(items, keyOf, parentOf) {
 export function Below({ row, noun, failed }) {
   if (!row.toggle) return null;
   return html`<button class="icon small" aria-expanded=${row.isOpen} onClick=${row.toggle}
-    >${row.isOpen ? "▾" : "▸"} ${count(row.children.length, noun)} below it${failed ? `, ${failed} failed` : ""}</button>`;
+    >${row.isOpen ? "▾" : "▸"} ${count(row.children.length, noun)} below
+    it${failed ? `, ${failed} failed` : ""}</button>`;
 }
 
-const isShort = (one) => typeof one !== "object" && String(one).length <= 16; // a number or a word: never broken in two
+// a number or a word: never broken in two
+const isShort = (one) => typeof one !== "object" && String(one).length <= 16;
 // `all`: rows for the CSV where not all are shown; without a name there is no CSV.
 export function Grid({ head, rows, empty, name = null, all = rows }) {
   if (!rows.length) return html`<div class="note">${empty || "Nothing here."}</div>`;
   const saved = () =>
     all.map((row) => row.map((one) => (one && one.text !== undefined ? one.text : one)));
-  return html`<div class="panel scroll"><table class="grid"><thead><tr>${head.map((one) => html`<th scope="col">${one}</th>`)}</tr></thead>
-    <tbody>${rows.map((row) => html`<tr>${row.map((one, i) => html`<td data-label=${head[i]} class=${isShort(one) ? "nowrap" : undefined}>${one && one.text !== undefined ? one.show : one}</td>`)}</tr>`)}</tbody></table></div>
-    ${name && html`<p class="right small"><button class="icon" onClick=${() => save(`${name}.csv`, csv([head, ...saved()]), "text/csv")}>CSV</button></p>`}`;
+  return html`<div class="panel scroll"><table class="grid"><thead><tr>
+    ${head.map((one) => html`<th scope="col">${one}</th>`)}</tr></thead>
+    <tbody>${rows.map(
+      (row) => html`<tr>
+    ${row.map(
+      (one, i) =>
+        html`<td data-label=${head[i]} class=${isShort(one) ? "nowrap" : undefined}>
+          ${one && one.text !== undefined ? one.show : one}</td>`,
+    )}</tr>`,
+    )}</tbody></table></div>
+    ${
+      name &&
+      html`<p class="right small">
+    <button class="icon" onClick=${() =>
+      save(`${name}.csv`, csv([head, ...saved()]), "text/csv")}>CSV</button></p>`
+    }`;
 }
 const WORDS =
   /(--[^\n]*|\/\*[\s\S]*?\*\/)|('(?:[^']|'')*')|\b(\d+(?:\.\d+)?)\b|\b(select|from|where|insert|into|overwrite|table|create|or|replace|as|join|left|right|full|outer|inner|cross|on|using|group|by|order|having|union|all|merge|when|matched|then|update|set|delete|values|with|and|not|null|is|in|exists|case|else|end|distinct|over|partition|limit|version|of|timestamp|call)\b/gi;
@@ -147,21 +180,32 @@ export function Sql({ text }) {
     last = match.index + match[0].length;
   }
   found.push(text.slice(last));
-  return html`<div class="sqlbox"><pre><code>${found}</code></pre><button class="icon small" onClick=${() => copy(text)}>copy</button></div>`;
+  return html`<div class="sqlbox"><pre><code>${found}</code></pre>
+    <button class="icon small" onClick=${() => copy(text)}>copy</button></div>`;
 }
 const shown = (value) =>
   value === null || typeof value !== "object" ? String(value) : JSON.stringify(value, null, 1);
 export function Facets({ facets, quarantined }) {
   const names = Object.keys(facets || {}).sort();
   if (!names.length) return html`<div class="note">No facets.</div>`;
-  return html`${Object.keys(quarantined || {}).length > 0 && html`<div class="note">Set aside because they do not follow their schema: ${Object.keys(quarantined).join(", ")}</div>`}
+  return html`${
+    Object.keys(quarantined || {}).length > 0 &&
+    html`<div class="note">Set aside because they do not follow their
+      schema: ${Object.keys(quarantined).join(", ")}</div>`
+  }
     ${names.map(
       (name) => html`<h2>${name}</h2><div class="panel scroll"><table><tbody>
       ${Object.entries(facets[name] || {})
         .filter(([key]) => !key.startsWith("_"))
         .map(
           ([key, value]) => html`<tr><th scope="row" class="nowrap">${key}</th>
-        <td>${key === "query" || key === "sourceCode" ? html`<${Sql} text=${String(value)} />` : typeof value === "object" || String(value).length > 120 ? html`<pre>${shown(value)}</pre>` : shown(value)}</td></tr>`,
+        <td>${
+          key === "query" || key === "sourceCode"
+            ? html`<${Sql} text=${String(value)} />`
+            : typeof value === "object" || String(value).length > 120
+              ? html`<pre>${shown(value)}</pre>`
+              : shown(value)
+        }</td></tr>`,
         )}
     </tbody></table></div>`,
     )}`;

@@ -1,4 +1,5 @@
-// The address holds all state; data is loaded again when something new was stored, and the old stays until the new is here.
+// The address holds all state; data is loaded again when something new was stored, and the old
+// stays until the new is here.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 const listeners = new Set();
@@ -52,7 +53,8 @@ export function withParams(changes, path = location.pathname) {
   return query ? `${path}?${query}` : path;
 }
 
-// One stream for the page. It rests while the page is hidden, and backs off where the server is away.
+// One stream for the page. It rests while the page is hidden, and backs off where the server is
+// away.
 const news = new Set();
 let source = null,
   wait = 1000,
@@ -109,7 +111,8 @@ export function useConnected() {
   return now;
 }
 
-// Marks the content as busy while something that the address asks for is not drawn yet, an older picture included.
+// Marks the content as busy while something that the address asks for is not drawn yet, an older
+// picture included.
 let waits = 0;
 function changeWaits(by) {
   waits += by;
@@ -123,7 +126,8 @@ export function useBusy(isBusy) {
   }, [isBusy]);
 }
 
-// {data, error}: what `load(signal)` gives for these keys; `fresh`: also whenever something new is stored.
+// {data, error}: what `load(signal)` gives for these keys; `fresh`: also whenever something new is
+// stored.
 // Until the data of new keys is here, that of the old keys stays.
 export function useData(load, keys, fresh = true) {
   const [state, set] = useState({ data: null, error: null, keys: null });

@@ -161,7 +161,8 @@ export function View({
     return () => root.on(".zoom", null);
   }, []);
 
-  // All of it where that is readable; else at a readable size around the start, or from its left edge.
+  // All of it where that is readable; else at a readable size around the start, or from its left
+  // edge.
   const room = () => ({ w: svg.current.clientWidth, h: svg.current.clientHeight - BAR });
   const home = () => {
     const { w, h } = room();
@@ -253,24 +254,38 @@ export function View({
     ]
       .filter(Boolean)
       .join(" ");
-  return html`<svg class=${`graph ${placed.isDense ? "dense" : ""}`} ref=${svg} tabindex="0" role="application" aria-label=${`Lineage graph: ${count(picture.boxes.length, "box", "boxes")}. Arrow keys walk, Enter or e opens, c closes a frame, p marks a path, 0 shows the start.`}
+  return html`<svg class=${`graph ${placed.isDense ? "dense" : ""}`} ref=${svg} tabindex="0"
+    role="application"
+      aria-label=${`Lineage graph: ${count(picture.boxes.length, "box", "boxes")}. Arrow keys walk, Enter or e opens, c closes a frame, p marks a path, 0 shows the start.`}
       onKeyDown=${onKey} onClick=${(event) => {
         if (event.target === svg.current) onSelect(null);
       }}>
-    <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="9" markerHeight="9" orient="auto-start-reverse"><path d="M0 0L8 4L0 8z" fill="context-stroke" /></marker></defs>
+    <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse"
+      markerWidth="9" markerHeight="9" orient="auto-start-reverse">
+      <path d="M0 0L8 4L0 8z" fill="context-stroke" /></marker></defs>
     <g ref=${inner}>
-      ${picture.frames.map((frame) => html`<${Frame} key=${frame.id} frame=${frame} place=${placed.frames[frame.id]} onFold=${onFold} />`)}
+      ${picture.frames.map(
+        (frame) =>
+          html`<${Frame} key=${frame.id} frame=${frame} place=${placed.frames[frame.id]}
+            onFold=${onFold} />`,
+      )}
       ${picture.links.map((link) => {
         const source = at.get(link.source),
           target = at.get(link.target);
         if (!source || !target) return null;
         const isGhost = ghosts.has(link.key) || ghosts.has(link.source) || ghosts.has(link.target);
         const state = isLit(link) ? "on" : lit ? "off" : "";
-        return html`<${Link} key=${link.key} link=${link} source=${source} target=${target} route=${placed.routes[link.key]} state=${`${state}${isGhost ? " ghost" : ""}`} />`;
+        return html`<${Link} key=${link.key} link=${link} source=${source} target=${target}
+          route=${placed.routes[link.key]} state=${`${state}${isGhost ? " ghost" : ""}`} />`;
       })}
-      ${[...at.values()].map((box) => html`<${Box} key=${box.id} box=${box} extra=${classOf(box.id)} onSelect=${onSelect} onCentre=${onCentre} onHover=${setHovered} />`)}
+      ${[...at.values()].map(
+        (box) =>
+          html`<${Box} key=${box.id} box=${box} extra=${classOf(box.id)} onSelect=${onSelect}
+            onCentre=${onCentre} onHover=${setHovered} />`,
+      )}
     </g></svg>
-    <${Overview} placed=${placed} handle=${overview} svg=${svg} move=${move} current=${current} start=${start} />`;
+    <${Overview} placed=${placed} handle=${overview} svg=${svg} move=${move} current=${current}
+      start=${start} />`;
 }
 
 // The name of a frame, and a button that closes it.
@@ -278,9 +293,17 @@ function Frame({ frame, place, onFold }) {
   if (!place) return null;
   const folds = onFold && frame.datasets !== undefined;
   const fold = () => onFold(frame.id);
-  return html`<g class="frame-group"><rect class="frame" x=${place.x} y=${place.y} width=${place.width} height=${place.height} rx="10" />
-    <g class=${folds ? "fold" : ""} onClick=${folds ? fold : undefined}>${folds && html`<title>close ${frame.name}</title>`}
-      <text class="frame-name" x=${place.x + 10} y=${place.y + 16}>${folds ? "− " : ""}${fitted(frame.name, undefined, Math.max(60, place.width - 30))}</text></g></g>`;
+  return html`<g class="frame-group">
+    <rect class="frame" x=${place.x} y=${place.y} width=${place.width} height=${place.height}
+      rx="10" />
+    <g class=${folds ? "fold" : ""} onClick=${folds ? fold : undefined}>
+    ${folds && html`<title>close ${frame.name}</title>`}
+      <text class="frame-name" x=${place.x + 10} y=${place.y + 16}>
+      ${folds ? "− " : ""}${fitted(
+        frame.name,
+        undefined,
+        Math.max(60, place.width - 30),
+      )}</text></g></g>`;
 }
 
 function Link({ link, source, target, route, state }) {
@@ -297,8 +320,16 @@ function Link({ link, source, target, route, state }) {
     .join(" ");
   const [a, b] = link.both && source.x > target.x ? [target, source] : [source, target];
   const place = route?.label || middleOf(a, b);
-  return html`<g class=${`link ${state}`}><path class=${classes} d=${route ? smooth(route.points) : curve(a, b)} marker-end="url(#arrow)" marker-start=${link.both ? "url(#arrow)" : undefined}><title>${aboutLink(link, isOld)}</title></path>
-    ${link.label && html`<text class="edge-label" x=${place.x} y=${place.y + 4}>${link.label}</text>`}</g>`;
+  return html`<g class=${`link ${state}`}>
+    <path class=${classes} d=${
+      route ? smooth(route.points) : curve(a, b)
+    } marker-end="url(#arrow)" marker-start=${link.both ? "url(#arrow)" : undefined}><title>
+      ${aboutLink(link, isOld)}</title></path>
+    ${
+      link.label &&
+      html`<text class="edge-label" x=${place.x} y=${place.y + 4}>
+    ${link.label}</text>`
+    }</g>`;
 }
 
 function aboutLink({ edges, label }, isOld) {
@@ -316,18 +347,39 @@ function Box({ box, extra, onSelect, onCentre, onHover }) {
       : "";
   const x = box.kind === "job" ? 18 : 12;
   const full = box.node.namespace ? `${box.node.namespace} ${box.node.name}` : box.node.name;
-  return html`<g class=${`node ${box.kind} ${tone} ${extra}`} transform=${`translate(${box.x} ${box.y})`} data-id=${box.id}
-      onClick=${(event) => onSelect(box.id, event.shiftKey)} onDblClick=${() => onCentre(box.id)} onPointerEnter=${() => onHover(box.id)} onPointerLeave=${() => onHover(null)}>
+  return html`<g class=${`node ${box.kind} ${tone} ${extra}`}
+    transform=${`translate(${box.x} ${box.y})`} data-id=${box.id}
+      onClick=${(event) =>
+        onSelect(
+          box.id,
+          event.shiftKey,
+        )} onDblClick=${() => onCentre(box.id)} onPointerEnter=${() => onHover(box.id)}
+          onPointerLeave=${() => onHover(null)}>
     <title>${box.kind === "place" ? `open ${full}` : full}</title>
-    ${(box.kind === "place" || box.kind === "rest") && html`<rect class="box behind" x="4" y="4" width=${box.width} height=${box.height} rx="6" />`}
-    <rect class="box" width=${box.width} height=${box.height} rx=${box.kind === "job" ? box.height / 2 : 6} />
+    ${
+      (box.kind === "place" || box.kind === "rest") &&
+      html`<rect class="box behind" x="4" y="4" width=${box.width} height=${box.height} rx="6" />`
+    }
+    <rect class="box" width=${box.width} height=${box.height}
+      rx=${box.kind === "job" ? box.height / 2 : 6} />
     <text class="title" x=${x} y="19">${box.title}</text>
-    ${box.lines.map((line, i) => html`<text class="sub" x=${x} y=${36 + 16 * i} xml:space="preserve">${line.map((part, n) => html`<tspan class=${part.tone}>${n ? "  " : ""}${part.text}</tspan>`)}</text>`)}
-    ${box.columns.map((name, i) => html`<text class="col" x="14" y=${38 + 16 * (box.lines.length + i)}>${name}</text>`)}
+    ${box.lines.map(
+      (line, i) =>
+        html`<text class="sub" x=${x} y=${36 + 16 * i} xml:space="preserve">
+          ${line.map(
+            (part, n) => html`<tspan class=${part.tone}>
+          ${n ? "  " : ""}${part.text}</tspan>`,
+          )}</text>`,
+    )}
+    ${box.columns.map(
+      (name, i) =>
+        html`<text class="col" x="14" y=${38 + 16 * (box.lines.length + i)}>${name}</text>`,
+    )}
   </g>`;
 }
 
-// The whole drawing, small, with the part that the window shows; nothing where the window shows all.
+// The whole drawing, small, with the part that the window shows; nothing where the window shows
+// all.
 function Overview({ placed, handle, svg, move, current, start }) {
   const frame = useRef(null),
     root = useRef(null);
@@ -365,12 +417,17 @@ function Overview({ placed, handle, svg, move, current, start }) {
       k,
     );
   };
-  return html`<svg class="overview" ref=${root} width=${Math.ceil(placed.width * scale)} height=${Math.ceil(placed.height * scale)} aria-hidden="true" onClick=${go} onPointerMove=${(
-    event,
-  ) => {
-    if (event.buttons) go(event);
-  }}>
-    ${Object.entries(placed.places).map(([id, one]) => html`<rect class=${id === start ? "start" : ""} x=${one.x * scale} y=${one.y * scale} width=${one.width * scale} height=${one.height * scale} />`)}
+  return html`<svg class="overview" ref=${root} width=${Math.ceil(placed.width * scale)}
+    height=${Math.ceil(placed.height * scale)} aria-hidden="true" onClick=${go} onPointerMove=${(
+      event,
+    ) => {
+      if (event.buttons) go(event);
+    }}>
+    ${Object.entries(placed.places).map(
+      ([id, one]) =>
+        html`<rect class=${id === start ? "start" : ""} x=${one.x * scale} y=${one.y * scale}
+          width=${one.width * scale} height=${one.height * scale} />`,
+    )}
     <rect class="window" ref=${frame} /></svg>`;
 }
 

@@ -26,7 +26,16 @@ export function Compare({ params }) {
   );
   const choose = (next) => go(withParams({ tables: next.join("~") || null }));
   return html`<h1>Why do these tables disagree?</h1><${Chooser} ids=${ids} choose=${choose} />
-    ${ids.length === 0 && html`<p class="dim">Choose two tables to see whether their newest snapshots agree.</p>`}${ids.length > 0 && html`<${Loaded} of=${tables}>${(found) => html`<${Answer} tables=${found} ids=${ids} choose=${choose} way=${params.get("way")} />`}<//>`}`;
+    ${
+      ids.length === 0 &&
+      html`<p class="dim">Choose two tables to see whether their newest snapshots agree.</p>`
+    }${
+      ids.length > 0 &&
+      html`<${Loaded} of=${tables}>
+        ${(found) =>
+          html`<${Answer} tables=${found} ids=${ids} choose=${choose}
+            way=${params.get("way")} />`}<//>`
+    }`;
 }
 
 function Chooser({ ids, choose }) {
@@ -41,7 +50,14 @@ function Chooser({ ids, choose }) {
     [text],
     false,
   );
-  return html`<div class="row"><input type="search" aria-label="Find a table to compare" placeholder="find a table" value=${text} onInput=${(e) => setText(e.target.value)} />${(found.data || []).filter((one) => !ids.includes(one.id)).map((one) => html`<button onClick=${() => choose([...ids, one.id])}>+ ${tableName(one)}</button>`)}</div>`;
+  return html`<div class="row">
+    <input type="search" aria-label="Find a table to compare" placeholder="find a table"
+      value=${text} onInput=${(e) => setText(e.target.value)} />${(found.data || [])
+        .filter((one) => !ids.includes(one.id))
+        .map(
+          (one) =>
+            html`<button onClick=${() => choose([...ids, one.id])}>+ ${tableName(one)}</button>`,
+        )}</div>`;
 }
 
 function Answer({ tables, ids, choose, way }) {
@@ -50,7 +66,17 @@ function Answer({ tables, ids, choose, way }) {
   const show = (version) =>
     version
       ? {
-          show: html`<${Id} id=${version.snapshotId} />${version.barrier !== null && version.barrier !== undefined ? html` <span class="chip aligned">${version.barrier}</span>` : ""}${version.barrier === null ? html` <span class="chip warn" title="its latest snapshot, without any promise">untracked</span>` : ""}`,
+          show: html`<${Id} id=${version.snapshotId} />
+            ${
+              version.barrier !== null && version.barrier !== undefined
+                ? html` <span class="chip aligned">${version.barrier}</span>`
+                : ""
+            }${
+              version.barrier === null
+                ? html` <span class="chip warn"
+                  title="its latest snapshot, without any promise">untracked</span>`
+                : ""
+            }`,
           text: version.snapshotId,
         }
       : "–";
@@ -70,10 +96,59 @@ function Answer({ tables, ids, choose, way }) {
         .map((one) => `SELECT * FROM ${one.label} VERSION AS OF ${of(key, one).snapshotId};`)
         .join("\n");
     return html`<p class="sentence">${sentence(found)}</p>
-      <${Grid} name="compare" head=${["table", "newest", "committed", "strong", "weak", "cut", ""]} rows=${found.tables.map((one) => [{ show: html`<${TableLink} of=${one} />`, text: one.label }, one.newest ? show({ snapshotId: one.newest.snapshotId, barrier: one.newest.barrierId ?? undefined }) : "no snapshot", { show: html`<${Time} at=${one.newest?.committedAt} />`, text: one.newest?.committedAt || "" }, ...WAYS.map(([w]) => show(of(w, one))), { show: html`<button class="icon" aria-label=${`Remove ${one.label}`} onClick=${() => choose(ids.filter((id) => !id.endsWith(`:${one.name}`)))}>✕</button>`, text: "" }])} />
-      ${[...new Map(found.blockedBy.map((one) => [one.reason, one])).values()].map((one) => html`<div class="note">Blocked by ${one.reason}${one.job && html` · <${JobLink} of=${one.job} />`}</div>`)}
-      <h2>${key === "weak" && doubt ? "SQL without a promise that all agree" : "SQL that agrees"}</h2><p class="row" role="group" aria-label="Which snapshots">${WAYS.map(([w, about], i) => html`<button aria-pressed=${i === chosen} title=${found.versions[w].refused?.detail || (w === "weak" && doubt) || about} onClick=${() => go(withParams({ way: w }), true)}>${w}</button>`)}<span class="dim small">${(key === "weak" && doubt) || WAYS[chosen][1]}${lag ? `; ${duration(lag)} behind` : ""}</span></p>
-      ${version.refused ? html`<div class="note">There is none: ${version.refused.detail}</div>` : html`<${Sql} text=${sql} />${found.tables.length === 2 && html`<${Sql} text=${joinOf(found.tables, (one) => of(key, one).snapshotId)} />`}`}`;
+      <${Grid} name="compare" head=${[
+        "table",
+        "newest",
+        "committed",
+        "strong",
+        "weak",
+        "cut",
+        "",
+      ]} rows=${found.tables.map((one) => [
+        { show: html`<${TableLink} of=${one} />`, text: one.label },
+        one.newest
+          ? show({
+              snapshotId: one.newest.snapshotId,
+              barrier: one.newest.barrierId ?? undefined,
+            })
+          : "no snapshot",
+        {
+          show: html`<${Time} at=${one.newest?.committedAt} />`,
+          text: one.newest?.committedAt || "",
+        },
+        ...WAYS.map(([w]) => show(of(w, one))),
+        {
+          show: html`<button class="icon" aria-label=${`Remove ${one.label}`} onClick=${() =>
+            choose(ids.filter((id) => !id.endsWith(`:${one.name}`)))}>✕</button>`,
+          text: "",
+        },
+      ])} />
+      ${[...new Map(found.blockedBy.map((one) => [one.reason, one])).values()].map(
+        (one) =>
+          html`<div class="note">Blocked by ${one.reason}${
+            one.job && html` · <${JobLink} of=${one.job} />`
+          }</div>`,
+      )}
+      <h2>${
+        key === "weak" && doubt ? "SQL without a promise that all agree" : "SQL that agrees"
+      }</h2><p class="row" role="group" aria-label="Which snapshots">${WAYS.map(
+        ([w, about], i) =>
+          html`<button aria-pressed=${i === chosen} title=${
+            found.versions[w].refused?.detail || (w === "weak" && doubt) || about
+          } onClick=${() => go(withParams({ way: w }), true)}>${w}</button>`,
+      )}<span class="dim small">
+        ${
+          (key === "weak" && doubt) || WAYS[chosen][1]
+        }${lag ? `; ${duration(lag)} behind` : ""}</span></p>
+      ${
+        version.refused
+          ? html`<div class="note">There is none: ${version.refused.detail}</div>`
+          : html`<${Sql} text=${sql} />
+            ${
+              found.tables.length === 2 &&
+              html`<${Sql} text=${joinOf(found.tables, (one) => of(key, one).snapshotId)} />`
+            }`
+      }`;
   }}<//>`;
 }
 
@@ -102,7 +177,8 @@ function sentence({ tables, versions }) {
   if (tables.length < 2) return "Choose a second table.";
   const latest = tables.map((one) => one.newest?.barrierId ?? null),
     known = latest.filter((one) => one !== null);
-  const apart = ["groups", "untracked"].includes(versions.strong.refused?.code); // barriers of two groups are never compared
+  // barriers of two groups are never compared
+  const apart = ["groups", "untracked"].includes(versions.strong.refused?.code);
   if (apart || known.length < latest.length)
     return (
       versions.strong.refused?.detail ||

@@ -95,9 +95,19 @@ export function Graph({ params }) {
   const past = useData(loadThen(given.asOf), [...keys, given.asOf], false);
   const before = useData(loadThen(given.since), [...keys, given.since], false);
   const isAt = (error) =>
-    html`<div class="canvas"><div class="empty-note"><${Problem} error=${error} again=${known.reload} /></div></div>`;
-  return html`<div class="graphpage"><${Toolbar} params=${params} asked=${asked} isMap=${known.data?.isMap} />
-    ${known.error && !known.data ? isAt(known.error) : known.data ? html`<${Drawn} known=${known.data} past=${given.asOf ? past.data : null} before=${given.since ? before.data : null} params=${params} asked=${asked} path=${path} />` : html`<div class="canvas"></div>`}</div>`;
+    html`<div class="canvas"><div class="empty-note">
+      <${Problem} error=${error} again=${known.reload} /></div></div>`;
+  return html`<div class="graphpage">
+    <${Toolbar} params=${params} asked=${asked} isMap=${known.data?.isMap} />
+    ${
+      known.error && !known.data
+        ? isAt(known.error)
+        : known.data
+          ? html`<${Drawn} known=${known.data} past=${given.asOf ? past.data : null}
+            before=${given.since ? before.data : null} params=${params} asked=${asked}
+              path=${path} />`
+          : html`<div class="canvas"></div>`
+    }</div>`;
 }
 
 const DIRECTIONS = [
@@ -118,20 +128,43 @@ const STATE_CHOICES = [
 ];
 
 function Toolbar({ params, asked, isMap }) {
-  const choice = (
-    name,
-    label,
-    options,
-  ) => html`<label>${label}<select value=${params.get(name) || options[0][0]} onChange=${(event) => go(withParams({ [name]: event.target.value === options[0][0] ? null : event.target.value }))}>
-    ${options.map(([value, text]) => html`<option value=${value}>${text}</option>`)}</select></label>`;
+  const choice = (name, label, options) => html`<label>${label}
+    <select value=${params.get(name) || options[0][0]} onChange=${(event) =>
+      go(withParams({ [name]: event.target.value === options[0][0] ? null : event.target.value }))}>
+    ${options.map(
+      ([value, text]) => html`<option value=${value}>
+    ${text}</option>`,
+    )}</select></label>`;
   const isJob = asked.node?.startsWith("job:");
   const pins = listOf(params.get("pin"));
-  return html`<div class="toolbar"><strong>${asked.node ? `Around a ${isJob ? "job" : "table"}` : "All tables"}</strong>
-    ${asked.node && html`<a href="/graph">all tables</a>${choice("direction", "show", DIRECTIONS)}${choice("depth", "up to", DEPTHS)}`}
+  return html`<div class="toolbar"><strong>
+    ${asked.node ? `Around a ${isJob ? "job" : "table"}` : "All tables"}</strong>
+    ${
+      asked.node &&
+      html`<a href="/graph">all tables</a>
+    ${choice("direction", "show", DIRECTIONS)}${choice("depth", "up to", DEPTHS)}`
+    }
     ${!isMap && choice("state", "edges", STATE_CHOICES)}
-    ${isMap && asked.under.length > 0 && html`<button onClick=${() => go(withParams({ open: null, selected: null }))}>close all</button>`}
-    ${pins.length > 0 && html`<button onClick=${() => go(withParams({ pin: null }))}>${count(pins.length, "pin")} ✕</button>`}
-    ${params.get("of") && html`<button onClick=${() => go(withParams({ column: null, snapshot: null, of: null }))}>${params.get("column") ? `column ${params.get("column")}` : `snapshot ${shortId(params.get("snapshot"))}`} ✕</button>`}</div>`;
+    ${
+      isMap &&
+      asked.under.length > 0 &&
+      html`<button onClick=${() =>
+        go(withParams({ open: null, selected: null }))}>close all</button>`
+    }
+    ${
+      pins.length > 0 &&
+      html`<button onClick=${() => go(withParams({ pin: null }))}>
+    ${count(pins.length, "pin")} ✕</button>`
+    }
+    ${
+      params.get("of") &&
+      html`<button onClick=${() => go(withParams({ column: null, snapshot: null, of: null }))}>
+        ${
+          params.get("column")
+            ? `column ${params.get("column")}`
+            : `snapshot ${shortId(params.get("snapshot"))}`
+        } ✕</button>`
+    }</div>`;
 }
 
 const edgeKey = (edge) => `${edge.source} ${edge.target}`;
@@ -199,14 +232,26 @@ function Drawn({ known, past, before, params, asked, path }) {
     walkByKey(event, { picture, placed, selected, mark, centre, close, handle });
   const box = boxWith(selected);
   if (!picture.boxes.length)
-    return html`<${NothingDrawn} asOf=${asOf} /><${TimeBar} known=${known} asOf=${asOf} since=${params.get("since")} marks=${marks} />`;
+    return html`<${NothingDrawn} asOf=${asOf} />
+      <${TimeBar} known=${known} asOf=${asOf} since=${params.get("since")} marks=${marks} />`;
   return html`<div class="canvas">
-      <${View} picture=${picture} placed=${placed} selected=${selected} start=${asked.node} on=${lit} marks=${marks} ghosts=${ghosts} anchor=${anchor.current} onSelect=${select} onCentre=${centre} onFold=${known.isMap ? close : null} onKey=${onKey} handle=${handle} />
-      <div class="undercanvas"><${Shown} known=${known} past=${asOf ? past : null} whole=${whole} asOf=${asOf} />
-        <div class="zoomer"><button aria-label="Zoom in" onClick=${() => handle.current.by(1.3)}>+</button><button aria-label="Zoom out" onClick=${() => handle.current.by(1 / 1.3)}>−</button><button title="key 0" onClick=${() => handle.current.home()}>reset</button>
+      <${View} picture=${picture} placed=${placed} selected=${selected} start=${asked.node}
+        on=${lit} marks=${marks} ghosts=${ghosts} anchor=${anchor.current} onSelect=${select}
+          onCentre=${centre} onFold=${known.isMap ? close : null} onKey=${onKey} handle=${handle} />
+      <div class="undercanvas">
+      <${Shown} known=${known} past=${asOf ? past : null} whole=${whole} asOf=${asOf} />
+        <div class="zoomer">
+        <button aria-label="Zoom in" onClick=${() => handle.current.by(1.3)}>+</button>
+        <button aria-label="Zoom out" onClick=${() => handle.current.by(1 / 1.3)}>−</button>
+        <button title="key 0" onClick=${() => handle.current.home()}>reset</button>
           <${Export} picture=${picture} handle=${handle} /></div></div></div>
-    ${box ? html`<${Drawer} box=${box} params=${params} picture=${picture} asked=${asked} />` : html`<${Outline} picture=${picture} open=${known.isMap ? open : null} />`}
-    <${TimeBar} known=${known} asOf=${asOf} since=${params.get("since")} marks=${marks} isMap=${known.isMap} />`;
+    ${
+      box
+        ? html`<${Drawer} box=${box} params=${params} picture=${picture} asked=${asked} />`
+        : html`<${Outline} picture=${picture} open=${known.isMap ? open : null} />`
+    }
+    <${TimeBar} known=${known} asOf=${asOf} since=${params.get("since")} marks=${marks}
+      isMap=${known.isMap} />`;
 }
 
 // What stays open when a frame closes: the other frames, and the one around it.
@@ -218,10 +263,13 @@ function stillOpen(under, frames, id) {
   return outer && !kept.includes(outer) ? [...kept, outer] : kept;
 }
 
-const NothingDrawn = ({
-  asOf,
-}) => html`<div class="canvas"><div class="empty-note"><h1>${asOf ? "No lineage at that moment" : "No lineage yet"}</h1>
-  <p>${asOf ? html`<a href=${withParams({ asOf: null })}>Show the lineage of now.</a>` : html`Jobs and tables appear here with the first event. <a href="/">How to send one</a>.`}</p></div></div>`;
+const NothingDrawn = ({ asOf }) => html`<div class="canvas"><div class="empty-note"><h1>
+  ${asOf ? "No lineage at that moment" : "No lineage yet"}</h1>
+  <p>${
+    asOf
+      ? html`<a href=${withParams({ asOf: null })}>Show the lineage of now.</a>`
+      : html`Jobs and tables appear here with the first event. <a href="/">How to send one</a>.`
+  }</p></div></div>`;
 
 // The columns, or the snapshots, on a locked path, by table.
 function pathIn(locked) {
@@ -267,7 +315,8 @@ function Shown({ known, past, whole, asOf }) {
   if (whole.hidden?.access)
     cut.push(`${number(whole.hidden.access)} more are hidden from this key.`);
   const moment = asOf ? (past ? " at that moment" : " now") : "";
-  return html`<div class="hidden-note" role="status">${[shownOf(of, whole, moment, past), ...cut].join(" ")}</div>`;
+  return html`<div class="hidden-note" role="status">
+    ${[shownOf(of, whole, moment, past), ...cut].join(" ")}</div>`;
 }
 
 const cutBy = (reason) =>
@@ -318,7 +367,9 @@ function Export({ picture, handle }) {
   return html`<select aria-label="Save the graph" value="" onChange=${(event) => {
     act[event.target.value]?.();
     event.target.value = "";
-  }}><option value="">save…</option><option value="svg">SVG</option><option value="png">PNG</option><option value="mermaid">Mermaid (copy)</option><option value="csv">edges as CSV</option></select>`;
+  }}><option value="">save…</option><option value="svg">SVG</option><option value="png">PNG</option>
+    <option value="mermaid">Mermaid (copy)</option>
+    <option value="csv">edges as CSV</option></select>`;
 }
 
 const DISTANCES = {
@@ -390,27 +441,60 @@ function Outline({ picture, open }) {
     const name = box.step === undefined ? "Tables and jobs" : stepName(box.step);
     parts.set(name, [...(parts.get(name) || []), box]);
   }
-  const row = (
-    box,
-  ) => html`<li class="row spread">${box.kind === "place" && open ? html`<button class="icon" onClick=${() => open(box.id)}>${box.title} ›</button>` : html`<a href=${withParams({ selected: box.id })}>${labelOf(box)}</a>`}
-    <span class="dim small">${box.kind === "job" ? html`<${State} state=${box.node.state} />` : box.lines.map(textOf).join(" · ")}</span></li>`;
-  return html`<div class="neighbours drawer">${[...parts].map(([name, boxes]) => html`<h2>${name}</h2><ul class="plain">${boxes.map(row)}</ul>`)}</div>`;
+  const row = (box) => html`<li class="row spread">
+    ${
+      box.kind === "place" && open
+        ? html`<button class="icon" onClick=${() => open(box.id)}>
+    ${box.title} ›</button>`
+        : html`<a href=${withParams({ selected: box.id })}>${labelOf(box)}</a>`
+    }
+    <span class="dim small">
+    ${
+      box.kind === "job"
+        ? html`<${State} state=${box.node.state} />`
+        : box.lines.map(textOf).join(" · ")
+    }</span></li>`;
+  return html`<div class="neighbours drawer">${[...parts].map(
+    ([name, boxes]) => html`<h2>
+    ${name}</h2><ul class="plain">${boxes.map(row)}</ul>`,
+  )}</div>`;
 }
 
 function Drawer({ box, params, picture, asked }) {
-  const close = html`<button class="icon" aria-label="Close" onClick=${() => go(withParams({ selected: null, path: null }))}>✕</button>`;
+  const close = html`<button class="icon" aria-label="Close" onClick=${() =>
+    go(withParams({ selected: null, path: null }))}>✕</button>`;
   const head = (name) => html`<div class="row spread head"><h1>${name}</h1>${close}</div>`;
   if (box.kind === "rest" && box.node.step !== undefined)
-    return html`<aside class="drawer" aria-label="Selected">${head(box.title)}<${Rest} node=${box.node} asked=${asked} params=${params} /></aside>`;
+    return html`<aside class="drawer" aria-label="Selected">${head(box.title)}
+      <${Rest} node=${box.node} asked=${asked} params=${params} /></aside>`;
   if (box.kind === "rest" || box.kind === "place") {
-    return html`<aside class="drawer" aria-label="Selected">${head(box.title)}<p>${count(box.node.datasets, "table")}${box.node.jobs !== undefined && `, ${count(box.node.jobs, "job")}`}</p><p>${textOf(urgentStates(box.node.states))}</p>
-      <button onClick=${() => go(withParams({ open: joined([...asked.under, box.id]), selected: null }))}>open</button></aside>`;
+    return html`<aside class="drawer" aria-label="Selected">${head(box.title)}<p>
+      ${count(box.node.datasets, "table")}${
+        box.node.jobs !== undefined && `, ${count(box.node.jobs, "job")}`
+      }</p><p>${textOf(urgentStates(box.node.states))}</p>
+      <button onClick=${() =>
+        go(
+          withParams({ open: joined([...asked.under, box.id]), selected: null }),
+        )}>open</button></aside>`;
   }
   const pins = listOf(params.get("pin"));
-  return html`<aside class="drawer" aria-label="Selected">${head(labelOf(box))}<p class="dim small">${box.node.namespace}</p>
-    <p class="row"><a class="button" href=${linkOf(box.kind, box.node)}>open</a>${box.id !== asked.node && html`<a class="button" href=${address("/graph", { node: box.id })}>graph around it</a>`}
-      ${pins.includes(box.id) && html`<button onClick=${() => go(withParams({ pin: joined(pins.filter((id) => id !== box.id)) }))}>unpin</button>`}</p>
-    ${box.kind === "job" ? html`<${JobFacts} node=${box.node} />` : html`<${TableFacts} node=${box.node} params=${params} />`}
+  return html`<aside class="drawer" aria-label="Selected">${head(labelOf(box))}<p class="dim small">
+    ${box.node.namespace}</p>
+    <p class="row"><a class="button" href=${linkOf(box.kind, box.node)}>open</a>
+    ${
+      box.id !== asked.node &&
+      html`<a class="button" href=${address("/graph", { node: box.id })}>graph around it</a>`
+    }
+      ${
+        pins.includes(box.id) &&
+        html`<button onClick=${() =>
+          go(withParams({ pin: joined(pins.filter((id) => id !== box.id)) }))}>unpin</button>`
+      }</p>
+    ${
+      box.kind === "job"
+        ? html`<${JobFacts} node=${box.node} />`
+        : html`<${TableFacts} node=${box.node} params=${params} />`
+    }
     <${Linked} box=${box} picture=${picture} /></aside>`;
 }
 
@@ -427,7 +511,8 @@ function Linked({ box, picture }) {
         ? `, seen ${ago(edge.lastSeen)}${edge.runs ? ` in ${count(edge.runs, "run")}` : ""}`
         : "";
       const sign = link.both ? "⇄" : link.source === box.id ? "→" : "←";
-      return html`<li>${sign} <a href=${withParams({ selected: other.id })}>${labelOf(other)}</a> <span class="dim small">${how}${seen}</span></li>`;
+      return html`<li>${sign} <a href=${withParams({ selected: other.id })}>
+        ${labelOf(other)}</a> <span class="dim small">${how}${seen}</span></li>`;
     });
   if (!rows.length) return null;
   return html`<h2>Reads from and feeds</h2><ul class="plain">${rows}</ul>`;
@@ -471,11 +556,34 @@ function Rest({ node, asked, params }) {
         (!state || stateOf(one) === state),
     );
     const states = Object.keys(node.states).filter((name) => name !== "NONE");
-    return html`<input type="search" placeholder="find one" aria-label="Find one of these" value=${text} onInput=${(event) => setText(event.target.value)} />
-      ${states.length > 1 && html`<p class="row">${states.map((name) => html`<button class="chip" aria-pressed=${state === name} onClick=${() => setState(state === name ? "" : name)}><${State} state=${name} /> ${number(node.states[name])}</button>`)}</p>`}
-      <p class="dim small" role="status">${number(named.length)} of ${number(items.length)}${named.length > most ? `; the first ${most} are listed` : ""}</p>
-      <ul class="plain rest">${named.slice(0, most).map((one) => html`<li><span>${one.type === "job" ? html`<${JobLink} of=${one} />` : html`<${TableLink} of=${one} />`}${stateOf(one) && html` <${State} state=${stateOf(one)} />`}</span><button onClick=${() => pin(one.id)}>pin</button></li>`)}</ul>
-      ${named.length > most && html`<button onClick=${() => setMost(most + LISTED_AT_ONCE)}>more</button>`}`;
+    return html`<input type="search" placeholder="find one" aria-label="Find one of these"
+      value=${text} onInput=${(event) => setText(event.target.value)} />
+      ${
+        states.length > 1 &&
+        html`<p class="row">
+      ${states.map(
+        (name) =>
+          html`<button class="chip" aria-pressed=${state === name} onClick=${() =>
+            setState(
+              state === name ? "" : name,
+            )}><${State} state=${name} /> ${number(node.states[name])}</button>`,
+      )}</p>`
+      }
+      <p class="dim small" role="status">
+      ${number(named.length)} of ${number(items.length)}${
+        named.length > most ? `; the first ${most} are listed` : ""
+      }</p>
+      <ul class="plain rest">${named.slice(0, most).map(
+        (one) => html`<li><span>
+      ${
+        one.type === "job" ? html`<${JobLink} of=${one} />` : html`<${TableLink} of=${one} />`
+      }${stateOf(one) && html` <${State} state=${stateOf(one)} />`}</span>
+        <button onClick=${() => pin(one.id)}>pin</button></li>`,
+      )}</ul>
+      ${
+        named.length > most &&
+        html`<button onClick=${() => setMost(most + LISTED_AT_ONCE)}>more</button>`
+      }`;
   }}<//>`;
 }
 
@@ -485,9 +593,22 @@ function JobFacts({ node }) {
     [node.id],
     false,
   );
-  return html`<p><${State} state=${node.state} /> ${node.startedAt && html`since <${Time} at=${node.startedAt} />`}${node.endedAt && html`, ended <${Time} at=${node.endedAt} />`}</p>
-    ${node.earlier && html`<p class="dim">Its edges are of an earlier run: <${State} state=${node.earlier.state} /> ended <${Time} at=${node.earlier.endedAt} /></p>`}
-    <${Loaded} of=${detail}>${(job) => html`${job.group && html`<p>group <a href=${address("/group", { name: job.group })}>${job.group}</a></p>`}${job.facets.sql?.query && html`<pre>${job.facets.sql.query}</pre>`}`}<//>`;
+  return html`<p>
+    <${State} state=${node.state} /> ${
+      node.startedAt && html`since <${Time} at=${node.startedAt} />`
+    }${node.endedAt && html`, ended <${Time} at=${node.endedAt} />`}</p>
+    ${
+      node.earlier &&
+      html`<p class="dim">Its edges are of an earlier run: <${State}
+        state=${node.earlier.state} /> ended <${Time} at=${node.earlier.endedAt} /></p>`
+    }
+    <${Loaded} of=${detail}>
+    ${(job) =>
+      html`${
+        job.group &&
+        html`<p>group <a href=${address("/group", { name: job.group })}>
+    ${job.group}</a></p>`
+      }${job.facets.sql?.query && html`<pre>${job.facets.sql.query}</pre>`}`}<//>`;
 }
 
 function TableFacts({ node, params }) {
@@ -503,16 +624,48 @@ function TableFacts({ node, params }) {
   );
   const [find, setFind] = useState("");
   const [shown, show] = useState(10);
-  return html`<${Loaded} of=${snaps}>${({ items }) => (items.length ? html`<p>newest snapshot <${Id} id=${items[0].snapshotId} />${items[0].barrierId !== null && html` <span class="chip aligned">barrier ${items[0].barrierId}</span>`}<br /><span class="dim">committed <${Time} at=${items[0].committedAt} /></span></p>` : html`<p class="dim">No snapshot of it is known.</p>`)}<//>
+  return html`<${Loaded} of=${snaps}>
+    ${({ items }) =>
+      items.length
+        ? html`<p>newest snapshot <${Id} id=${items[0].snapshotId} />
+    ${
+      items[0].barrierId !== null &&
+      html` <span class="chip aligned">barrier ${items[0].barrierId}</span>`
+    }<br /><span class="dim">committed <${Time} at=${items[0].committedAt} /></span></p>`
+        : html`<p class="dim">No snapshot of it is known.</p>`}<//>
     <${Loaded} of=${detail}>${(table) => {
       const fields = (table.facets.schema?.fields || []).filter((one) =>
         one.name.toLowerCase().includes(find.toLowerCase()),
       );
-      return html`<h2>Columns</h2>${(table.facets.schema?.fields || []).length > 10 && html`<input type="search" placeholder="find a column" aria-label="Find a column" value=${find} onInput=${(e) => setFind(e.target.value)} />`}
+      return html`<h2>Columns</h2>
+        ${
+          (table.facets.schema?.fields || []).length > 10 &&
+          html`<input type="search" placeholder="find a column" aria-label="Find a column"
+            value=${find} onInput=${(e) => setFind(e.target.value)} />`
+        }
       ${fields.length === 0 && html`<p class="dim">No columns are known.</p>`}
-      <div class="row">${fields.slice(0, shown).map((one) => html`<button aria-pressed=${params.get("column") === one.name && params.get("of") === node.id} onClick=${() => go(withParams({ column: one.name, snapshot: null, of: node.id }))}>${one.name}</button>`)}</div>
-      ${fields.length > shown && html`<button class="icon" onClick=${() => show(shown + 10)}>${fields.length - shown} more</button>`}
-      <p class="small"><a href=${address("/impact", { namespace: node.namespace, name: node.name })}>impact if dropped</a></p>`;
+      <div class="row">
+      ${fields
+        .slice(0, shown)
+        .map(
+          (one) =>
+            html`<button aria-pressed=${
+              params.get("column") === one.name && params.get("of") === node.id
+            } onClick=${() =>
+              go(
+                withParams({ column: one.name, snapshot: null, of: node.id }),
+              )}>${one.name}</button>`,
+        )}</div>
+      ${
+        fields.length > shown &&
+        html`<button class="icon" onClick=${() => show(shown + 10)}>
+      ${fields.length - shown} more</button>`
+      }
+      <p class="small">
+      <a href=${address("/impact", {
+        namespace: node.namespace,
+        name: node.name,
+      })}>impact if dropped</a></p>`;
     }}<//>`;
 }
 
@@ -545,12 +698,41 @@ function TimeBar({ known, asOf, since, marks, isMap }) {
     new Date(value - new Date(value).getTimezoneOffset() * 60e3).toISOString().slice(0, 16);
   const added = [...marks.values()].filter((one) => one === "added").length,
     removed = marks.size - added;
-  return html`<div class="timebar"><label class="small dim" for="moment">${since ? "changed since" : "as of"}</label>
-    <div class="slider"><input id="moment" type="range" min=${first} max=${now} step="1000" value=${dragged ?? at} aria-valuetext=${absolute(new Date(dragged ?? at).toISOString())} onInput=${(e) => drag(Number(e.target.value))} onChange=${(e) => set(Number(e.target.value))} />
-      <div class="ticks" title="each mark: lineage changed, or a run started or ended">${moments.slice(-300).map((one) => html`<i style=${{ left: `${(100 * (one - first)) / (now - first)}%` }}></i>`)}</div></div>
-    <span class="small nowrap">${asOf || since || dragged ? absolute(new Date(dragged ?? at).toISOString()) : "now"}</span>
-    <input type="datetime-local" aria-label="Choose the moment" value=${local(dragged ?? at)} onChange=${(e) => e.target.value && set(new Date(e.target.value).getTime())} />
-    ${(asOf || since) && html`<button onClick=${() => go(withParams({ asOf: null, since: null }))}>now</button>`}
-    ${!isMap && html`<button aria-pressed=${Boolean(since)} onClick=${() => go(withParams(since ? { since: null } : { since: new Date(asOf ? Date.parse(asOf) : now - 86400e3).toISOString(), asOf: null }))}>what changed?</button>`}
+  return html`<div class="timebar"><label class="small dim" for="moment">
+    ${since ? "changed since" : "as of"}</label>
+    <div class="slider">
+    <input id="moment" type="range" min=${first} max=${now} step="1000" value=${dragged ?? at}
+      aria-valuetext=${absolute(
+        new Date(dragged ?? at).toISOString(),
+      )} onInput=${(e) => drag(Number(e.target.value))}
+        onChange=${(e) => set(Number(e.target.value))} />
+      <div class="ticks" title="each mark: lineage changed, or a run started or ended">
+      ${moments
+        .slice(-300)
+        .map(
+          (one) => html`<i style=${{ left: `${(100 * (one - first)) / (now - first)}%` }}></i>`,
+        )}</div></div>
+    <span class="small nowrap">
+    ${asOf || since || dragged ? absolute(new Date(dragged ?? at).toISOString()) : "now"}</span>
+    <input type="datetime-local" aria-label="Choose the moment" value=${local(dragged ?? at)}
+      onChange=${(e) => e.target.value && set(new Date(e.target.value).getTime())} />
+    ${
+      (asOf || since) &&
+      html`<button onClick=${() => go(withParams({ asOf: null, since: null }))}>now</button>`
+    }
+    ${
+      !isMap &&
+      html`<button aria-pressed=${Boolean(since)} onClick=${() =>
+        go(
+          withParams(
+            since
+              ? { since: null }
+              : {
+                  since: new Date(asOf ? Date.parse(asOf) : now - 86400e3).toISOString(),
+                  asOf: null,
+                },
+          ),
+        )}>what changed?</button>`
+    }
     ${since && html`<span class="small">${added} added, ${removed} removed</span>`}</div>`;
 }

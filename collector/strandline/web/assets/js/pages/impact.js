@@ -22,8 +22,23 @@ export function Impact({ params }) {
   return html`<${Loaded} of=${detail}>${(
     table,
   ) => html`<h1>Impact of dropping ${tableName(table)}${column ? `.${column}` : ""}</h1>
-    <p class="row"><label>column <select value=${column || ""} onChange=${(e) => go(withParams({ column: e.target.value }))}><option value="">the whole table</option>${columnsOf(table, column).map((one) => html`<option value=${one}>${one}</option>`)}</select></label><a class="button" href=${address("/graph", { node, direction: "downstream", column, of: column ? node : null })}>graph</a></p>
-    <${Loaded} of=${impact}>${(found) => (column ? html`<${OfColumn} found=${found} />` : html`<${OfTable} found=${found} />`)}<//>`}<//>`;
+    <p class="row">
+    <label>column <select value=${column || ""} onChange=${(e) =>
+      go(
+        withParams({ column: e.target.value }),
+      )}><option value="">the whole table</option>${columnsOf(table, column).map(
+      (one) => html`<option value=${one}>${one}</option>`,
+    )}</select></label><a class="button" href=${address("/graph", {
+      node,
+      direction: "downstream",
+      column,
+      of: column ? node : null,
+    })}>graph</a></p>
+    <${Loaded} of=${impact}>
+    ${(found) =>
+      column
+        ? html`<${OfColumn} found=${found} />`
+        : html`<${OfTable} found=${found} />`}<//>`}<//>`;
 }
 
 // The columns to choose from; the chosen one may be in no schema.
@@ -54,8 +69,25 @@ const PEOPLE = ["owners", "state", "last run or read"];
 
 function OfTable({ found }) {
   const { datasets, jobs } = found.affected;
-  return html`<p class="sentence">${datasets + jobs ? `${count(datasets, "table")} and ${count(jobs, "job")} depend on it${more(found)}.` : "Nothing is known that depends on it."}</p>
-    <${Rows} items=${found.items} head=${["what", "kind", "steps away", ...PEOPLE]} rows=${found.items.filter((one) => one.type !== "column").map((one) => [what(one), one.type === "job" ? "job" : "table", one.distance, ...people(one)])} />`;
+  return html`<p class="sentence">
+    ${
+      datasets + jobs
+        ? `${count(datasets, "table")} and ${count(jobs, "job")} depend on it${more(found)}.`
+        : "Nothing is known that depends on it."
+    }</p>
+    <${Rows} items=${found.items} head=${[
+      "what",
+      "kind",
+      "steps away",
+      ...PEOPLE,
+    ]} rows=${found.items
+      .filter((one) => one.type !== "column")
+      .map((one) => [
+        what(one),
+        one.type === "job" ? "job" : "table",
+        one.distance,
+        ...people(one),
+      ])} />`;
 }
 
 const MANY = 50;
@@ -112,9 +144,29 @@ const inSchema = ({ inSchema: is }) =>
 function OfColumn({ found }) {
   const columns = found.items.filter((one) => one.type === "column"),
     by = new Set(columns.map(tableOf));
-  const shown = found.items.filter((one) => one.type !== "dataset" || !by.has(tableOf(one))); // a table of which no column is known stands for itself
+  // a table of which no column is known stands for itself
+  const shown = found.items.filter((one) => one.type !== "dataset" || !by.has(tableOf(one)));
   const { datasets, jobs } = found.affected,
     gone = columns.filter((one) => one.inSchema === false).length;
-  return html`<p class="sentence">${shown.length ? `${count(columns.length, "column")} in ${count(datasets, "table")} and ${count(jobs, "job")} depend on it${more(found)}.${gone ? ` ${gone} of these columns ${gone === 1 ? "is" : "are"} no longer in the newest schema of ${gone === 1 ? "its table" : "their tables"}.` : ""}` : "Nothing is known that depends on it."}</p>
-    <${Rows} items=${found.items} head=${["what", "column", "in the newest schema", "how", "steps away", ...PEOPLE]} rows=${shown.map((one) => [what(one), one.type === "job" ? "" : one.column || "(whole table)", inSchema(one), DEPENDS[one.dependency] || "as a whole", one.distance, ...people(one)])} />`;
+  return html`<p class="sentence">
+    ${
+      shown.length
+        ? `${count(columns.length, "column")} in ${count(datasets, "table")} and ${count(jobs, "job")} depend on it${more(found)}.${gone ? ` ${gone} of these columns ${gone === 1 ? "is" : "are"} no longer in the newest schema of ${gone === 1 ? "its table" : "their tables"}.` : ""}`
+        : "Nothing is known that depends on it."
+    }</p>
+    <${Rows} items=${found.items} head=${[
+      "what",
+      "column",
+      "in the newest schema",
+      "how",
+      "steps away",
+      ...PEOPLE,
+    ]} rows=${shown.map((one) => [
+      what(one),
+      one.type === "job" ? "" : one.column || "(whole table)",
+      inSchema(one),
+      DEPENDS[one.dependency] || "as a whole",
+      one.distance,
+      ...people(one),
+    ])} />`;
 }

@@ -87,10 +87,22 @@ export function Job({ params }) {
     [params.get("node"), params.get("namespace"), params.get("name")],
   );
   const tab = params.get("tab") || "runs";
-  return html`<${Loaded} of=${job}>${(
-    one,
-  ) => html`<h1>${one.name}</h1><p class="sentence">${one.latestRun ? html`<${State} state=${one.latestRun.state} /> ${one.latestRun.running ? html`since <${Time} at=${one.latestRun.startedAt} />` : html`ended <${Time} at=${one.latestRun.endedAt} />`}${one.latestRun.error ? html` <span class="dim">${one.latestRun.error}</span>` : ""}` : "It has not run; others name it."}</p>
-    <p class="row"><a class="button" href=${graphOf("job", one)}>graph</a>${one.group && html`<a class="button" href=${address("/group", { name: one.group })}>group ${one.group}</a>`}<span class="dim small">${one.namespace}</span></p>${one.group && html`<${InGroup} job=${one} />`}
+  return html`<${Loaded} of=${job}>${(one) => html`<h1>${one.name}</h1><p class="sentence">
+    ${
+      one.latestRun
+        ? html`<${State} state=${one.latestRun.state} /> ${
+            one.latestRun.running
+              ? html`since <${Time} at=${one.latestRun.startedAt} />`
+              : html`ended <${Time} at=${one.latestRun.endedAt} />`
+          }${one.latestRun.error ? html` <span class="dim">${one.latestRun.error}</span>` : ""}`
+        : "It has not run; others name it."
+    }</p>
+    <p class="row"><a class="button" href=${graphOf("job", one)}>graph</a>
+    ${
+      one.group &&
+      html`<a class="button" href=${address("/group", { name: one.group })}>group ${one.group}</a>`
+    }<span class="dim small">${one.namespace}</span></p>
+      ${one.group && html`<${InGroup} job=${one} />`}
     <${Tabs} of=${[
       ["runs", "Runs"],
       ["lineage", "Lineage"],
@@ -98,8 +110,17 @@ export function Job({ params }) {
       ["barriers", "Barriers"],
       ["facets", "Raw facets"],
     ]} now=${tab} link=${(key) => withParams({ tab: key === "runs" ? null : key })} />
-    ${tab === "runs" && html`<${OfJob} one=${one} />`}${tab === "lineage" && html`<${Neighbours} node=${one.id} />`}${tab === "barriers" && html`<${Barriers} one=${one} />`}${tab === "facets" && html`<${Facets} facets=${one.facets} quarantined=${one.quarantined} />`}
-    ${tab === "code" && (one.facets.sql?.query || one.facets.sourceCode?.sourceCode ? html`<${Sql} text=${one.facets.sql?.query || one.facets.sourceCode.sourceCode} />` : html`<div class="note">Its producer reports no code.</div>`)}`}<//>`;
+    ${tab === "runs" && html`<${OfJob} one=${one} />`}${
+      tab === "lineage" && html`<${Neighbours} node=${one.id} />`
+    }${tab === "barriers" && html`<${Barriers} one=${one} />`}${
+      tab === "facets" && html`<${Facets} facets=${one.facets} quarantined=${one.quarantined} />`
+    }
+    ${
+      tab === "code" &&
+      (one.facets.sql?.query || one.facets.sourceCode?.sourceCode
+        ? html`<${Sql} text=${one.facets.sql?.query || one.facets.sourceCode.sourceCode} />`
+        : html`<div class="note">Its producer reports no code.</div>`)
+    }`}<//>`;
 }
 
 // What the job holds back in its group, and how to take it out.
@@ -116,8 +137,16 @@ function InGroup({ job }) {
       "POST",
       address(`/unregister/${encodeURIComponent(job.name)}`, { namespace: job.namespace }),
     );
-  return html`${holder && html`<div class="note">It blocks barrier ${holder.barrier} of group <a href=${address("/group", { name: job.group })}>${job.group}</a>: ${holder.reason}.</div>`}
-    <details><summary>Retire this job</summary><p>Its tables leave group ${job.group}: later versions do not wait for them and do not include them. Its runs, snapshots and lineage stay.</p><${Confirm} label="retire…" question=${`Take ${job.name} out of group ${job.group}?`} act=${retire} /></details>`;
+  return html`${
+    holder &&
+    html`<div class="note">It blocks barrier ${holder.barrier} of group <a
+      href=${address("/group", { name: job.group })}>${job.group}</a>: ${holder.reason}.</div>`
+  }
+    <details><summary>Retire this job</summary>
+    <p>Its tables leave group ${job.group}: later versions do not wait for them and do not include
+    them. Its runs, snapshots and lineage stay.</p>
+    <${Confirm} label="retire…" question=${`Take ${job.name} out of group ${job.group}?`}
+      act=${retire} /></details>`;
 }
 
 function OfJob({ one }) {
@@ -133,5 +162,21 @@ function Barriers({ one }) {
     (signal) => list("/jobs/barriers", { namespace: one.namespace, name: one.name }, 100, signal),
     [one.id],
   );
-  return html`<${Loaded} of=${found}>${({ items }) => html`<${Grid} name="barriers" empty="It reports no barriers." head=${["barrier", "batch", "phase", "committed", "took"]} rows=${items.map((b) => [b.barrierId, b.batchId ?? "", b.phase, { show: html`<${Time} at=${b.committedAt} />`, text: b.committedAt || "" }, b.startedAt && b.committedAt ? `${((Date.parse(b.committedAt) - Date.parse(b.startedAt)) / 1000).toFixed(1)} s` : ""])} />`}<//>`;
+  return html`<${Loaded} of=${found}>
+    ${({ items }) =>
+      html`<${Grid} name="barriers" empty="It reports no barriers." head=${[
+        "barrier",
+        "batch",
+        "phase",
+        "committed",
+        "took",
+      ]} rows=${items.map((b) => [
+        b.barrierId,
+        b.batchId ?? "",
+        b.phase,
+        { show: html`<${Time} at=${b.committedAt} />`, text: b.committedAt || "" },
+        b.startedAt && b.committedAt
+          ? `${((Date.parse(b.committedAt) - Date.parse(b.startedAt)) / 1000).toFixed(1)} s`
+          : "",
+      ])} />`}<//>`;
 }

@@ -52,43 +52,61 @@ export function Search({ params }) {
 export function Events() {
   const found = useData((signal) => get("/events", { limit: 50 }, signal), []);
   const [open, setOpen] = useState(null);
-  return html`<h1>Events as received</h1><p class="dim">The newest 50; secrets are taken out before anything is stored.</p><${Loaded} of=${found}>${({
-    items,
-  }) => html`
-    <${Grid} name="events" empty="No events yet. Now says how to send the first one." head=${["received", "type", "job", "inputs", "outputs", "event"]} rows=${items.map(
-      (one) => [
-        { show: html`<${Time} at=${one.receivedAt} />`, text: one.receivedAt },
-        one.event.eventType
-          ? { show: html`<${State} state=${one.event.eventType} />`, text: one.event.eventType }
-          : one.event.dataset
-            ? "dataset"
-            : "job",
-        one.event.job
-          ? { show: html`<${JobLink} of=${one.event.job} />`, text: one.event.job.name }
-          : one.event.dataset?.name || "",
-        (one.event.inputs || []).length,
-        (one.event.outputs || []).length,
-        {
-          show: html`<button class="icon" aria-expanded=${open === one.hash} onClick=${() => setOpen(open === one.hash ? null : one.hash)}>JSON</button>${open === one.hash && html`<pre>${one.problem || JSON.stringify(one.event, null, 1)}</pre>`}`,
-          text: one.hash,
-        },
-      ],
-    )} />`}<//>`;
+  return html`<h1>Events as received</h1>
+    <p class="dim">The newest 50; secrets are taken out before anything is stored.</p>
+    <${Loaded} of=${found}>${({ items }) => html`
+    <${Grid} name="events" empty="No events yet. Now says how to send the first one." head=${[
+      "received",
+      "type",
+      "job",
+      "inputs",
+      "outputs",
+      "event",
+    ]} rows=${items.map((one) => [
+      { show: html`<${Time} at=${one.receivedAt} />`, text: one.receivedAt },
+      one.event.eventType
+        ? { show: html`<${State} state=${one.event.eventType} />`, text: one.event.eventType }
+        : one.event.dataset
+          ? "dataset"
+          : "job",
+      one.event.job
+        ? { show: html`<${JobLink} of=${one.event.job} />`, text: one.event.job.name }
+        : one.event.dataset?.name || "",
+      (one.event.inputs || []).length,
+      (one.event.outputs || []).length,
+      {
+        show: html`<button class="icon" aria-expanded=${open === one.hash} onClick=${() =>
+          setOpen(open === one.hash ? null : one.hash)}>JSON</button>${
+          open === one.hash && html`<pre>${one.problem || JSON.stringify(one.event, null, 1)}</pre>`
+        }`,
+        text: one.hash,
+      },
+    ])} />`}<//>`;
 }
 
 export function Trouble() {
   const dead = useData((signal) => list("/dead-letters", {}, 200, signal), []);
-  return html`<h1>Rejected events</h1><p class="dim">Records that could not be read as events. After a fix, <code>strandline replay --dead-letters</code> reads them again.</p><${Loaded} of=${dead}>${({
-    items,
-    more,
-  }) => {
-    const reasons = new Map();
-    items.forEach((one) => {
-      const key = one.reason.replace(/\(at .*\)$/, "");
-      reasons.set(key, (reasons.get(key) || 0) + 1);
-    });
-    return html`
-    ${items.length > 0 && html`<h2>By reason</h2><${Grid} name="reasons" head=${["reason", "records"]} rows=${[...reasons].sort((a, b) => b[1] - a[1])} /><h2>Newest</h2>`}
-    <${Grid} name="dead-letters" empty="Nothing was rejected." head=${["received", "reason", "place", "body"]} rows=${items.map((one) => [{ show: html`<${Time} at=${one.receivedAt} />`, text: one.receivedAt }, one.reason, one.topic ? `${one.topic}[${one.partition}]@${one.offset}` : "", { show: html`<details><summary>show</summary><pre>${one.body}</pre></details>`, text: "" }])} />${more && html`<p class="dim">the newest 200 are shown</p>`}`;
-  }}<//>`;
+  return html`<h1>Rejected events</h1>
+    <p class="dim">Records that could not be read as events. After a fix, <code>strandline
+    replay --dead-letters</code> reads them again.</p><${Loaded} of=${dead}>${({ items, more }) => {
+      const reasons = new Map();
+      items.forEach((one) => {
+        const key = one.reason.replace(/\(at .*\)$/, "");
+        reasons.set(key, (reasons.get(key) || 0) + 1);
+      });
+      return html`
+    ${
+      items.length > 0 &&
+      html`<h2>By reason</h2>
+    <${Grid} name="reasons" head=${["reason", "records"]}
+      rows=${[...reasons].sort((a, b) => b[1] - a[1])} /><h2>Newest</h2>`
+    }
+    <${Grid} name="dead-letters" empty="Nothing was rejected."
+      head=${["received", "reason", "place", "body"]} rows=${items.map((one) => [
+        { show: html`<${Time} at=${one.receivedAt} />`, text: one.receivedAt },
+        one.reason,
+        one.topic ? `${one.topic}[${one.partition}]@${one.offset}` : "",
+        { show: html`<details><summary>show</summary><pre>${one.body}</pre></details>`, text: "" },
+      ])} />${more && html`<p class="dim">the newest 200 are shown</p>`}`;
+    }}<//>`;
 }

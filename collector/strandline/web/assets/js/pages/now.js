@@ -1,4 +1,5 @@
-// What a data engineer sees at nine in the morning; with an empty store, how to send the first event.
+// What a data engineer sees at nine in the morning; with an empty store, how to send the first
+// event.
 import { address, get, list } from "../api.js";
 import { count, duration } from "../format.js";
 import { copy, Grid, html, JobLink, Loaded, State, Time } from "../parts.js";
@@ -17,7 +18,11 @@ const SIGNS = {
 export function Now() {
   const overview = useData((signal) => get("/overview", {}, signal), []);
   const recent = useData((signal) => list("/runs", {}, 12, signal), []);
-  return html`<${Loaded} of=${overview}>${(now) => (now.newestEventAt ? html`<${Filled} now=${now} recent=${recent} />` : html`<${Empty} />`)}<//>`;
+  return html`<${Loaded} of=${overview}>
+    ${(now) =>
+      now.newestEventAt
+        ? html`<${Filled} now=${now} recent=${recent} />`
+        : html`<${Empty} />`}<//>`;
 }
 
 function sentence(now) {
@@ -25,26 +30,42 @@ function sentence(now) {
     .filter((one) => one.stalenessSeconds > 0)
     .sort((a, b) => b.stalenessSeconds - a.stalenessSeconds)[0];
   if (late)
-    return html`${late.stalest} is ${duration(late.stalenessSeconds)} behind, in group <a href=${address("/group", { name: late.name })}>${late.name}</a>.`;
+    return html`${late.stalest} is ${duration(late.stalenessSeconds)} behind, in group <a
+      href=${address("/group", { name: late.name })}>${late.name}</a>.`;
   if (now.attentionCount)
     return `${count(now.attentionCount, "thing")} need${now.attentionCount === 1 ? "s" : ""} attention.`;
   return "Nothing needs attention.";
 }
 
 function Filled({ now, recent }) {
-  return html`<h1>Now</h1><p class="sentence">${sentence(now)}</p>${silent(now) && html`<p class="note">No event came for ${silent(now)}, so states are as of then. A recorded demo ends like this; otherwise look at the senders.</p>`}
+  return html`<h1>Now</h1><p class="sentence">${sentence(now)}</p>
+    ${
+      silent(now) &&
+      html`<p class="note">No event came for ${silent(now)}, so states are as of then. A recorded
+        demo ends like this; otherwise look at the senders.</p>`
+    }
     <div class="cards">
-      <a class="card run" href=${address("/runs", { state: "running" })}><b>${now.runningRuns}</b>running</a>
-      <a class=${`card ${now.failedRuns ? "bad" : ""}`} href=${address("/runs", { state: "failed" })}><b>${now.failedRuns}</b>failed in 24 hours</a>
-      <a class=${`card ${now.lostRuns ? "warn" : ""}`} href=${address("/runs", { state: "lost" })}><b>${now.lostRuns}</b>lost in 24 hours</a>
-      <a class=${`card ${now.deadLetters ? "bad" : ""}`} href="/trouble"><b>${now.deadLetters}</b>rejected in 24 hours</a>
+      <a class="card run" href=${address("/runs", { state: "running" })}><b>
+      ${now.runningRuns}</b>running</a>
+      <a class=${`card ${now.failedRuns ? "bad" : ""}`}
+        href=${address("/runs", { state: "failed" })}><b>${now.failedRuns}</b>failed in 24 hours</a>
+      <a class=${`card ${now.lostRuns ? "warn" : ""}`} href=${address("/runs", { state: "lost" })}>
+      <b>${now.lostRuns}</b>lost in 24 hours</a>
+      <a class=${`card ${now.deadLetters ? "bad" : ""}`} href="/trouble"><b>
+      ${now.deadLetters}</b>rejected in 24 hours</a>
     </div>
     <h2>Needs attention</h2>
     ${
       now.attention.length
-        ? html`<div class="panel"><ul class="plain">${byReason(now.attention).map((same) => html`<${Attention} same=${same} />`)}
-      ${now.attentionCount > now.attention.length && html`<li class="dim">${now.attention.length} of ${now.attentionCount} shown</li>`}</ul></div>`
-        : html`<div class="note">Nothing: no run failed or fell silent, no version is blocked.</div>`
+        ? html`<div class="panel"><ul class="plain">
+          ${byReason(now.attention).map((same) => html`<${Attention} same=${same} />`)}
+      ${
+        now.attentionCount > now.attention.length &&
+        html`<li class="dim">
+      ${now.attention.length} of ${now.attentionCount} shown</li>`
+      }</ul></div>`
+        : html`<div class="note">Nothing: no run failed or fell silent, no version is
+          blocked.</div>`
     }
     ${
       now.groups.length > 0 &&
@@ -52,7 +73,8 @@ function Filled({ now, recent }) {
         <${Grid} head=${GROUP_HEAD} rows=${now.groups.map(groupRow)} />`
     }
     <h2>Latest runs</h2>
-    <${Loaded} of=${recent}>${({ items }) => html`<${Grid} head=${RUN_HEAD} rows=${items.map(runRow)} />`}<//>
+    <${Loaded} of=${recent}>
+    ${({ items }) => html`<${Grid} head=${RUN_HEAD} rows=${items.map(runRow)} />`}<//>
     <p class="small dim">Newest event <${Time} at=${now.newestEventAt} />.</p>`;
 }
 
@@ -103,7 +125,9 @@ function Attention({ same }) {
   const row = (item) => html`<span>${item.text}</span><${WayOut} one=${item} />`;
   if (same.length === 1)
     return html`<li class="attention"><${Sign} rule=${one.rule} />${row(one)}</li>`;
-  return html`<li class="attention"><${Sign} rule=${one.rule} /><details><summary>${count(same.length, "job")} ${one.text.replace(/^job \S+ /, "")}</summary>${same.map((item) => html`<p class="row">${row(item)}</p>`)}</details><span></span></li>`;
+  return html`<li class="attention"><${Sign} rule=${one.rule} /><details><summary>
+    ${count(same.length, "job")} ${one.text.replace(/^job \S+ /, "")}</summary>
+    ${same.map((item) => html`<p class="row">${row(item)}</p>`)}</details><span></span></li>`;
 }
 
 function Sign({ rule }) {
@@ -114,13 +138,22 @@ function Sign({ rule }) {
 function WayOut({ one }) {
   if (!one.node) return html`<a href="/trouble">look</a>`;
   const job = one.node.startsWith("job:");
-  return html`<span class="row"><a class="button" href=${address(job ? "/job" : "/table", { node: one.node })}>${job ? "job" : "table"}</a><a class="button" href=${address("/graph", { node: one.node })}>graph</a></span>`;
+  return html`<span class="row">
+    <a class="button" href=${address(job ? "/job" : "/table", { node: one.node })}>
+    ${job ? "job" : "table"}</a>
+    <a class="button" href=${address("/graph", { node: one.node })}>graph</a></span>`;
 }
 
 function Empty() {
   const conf = `spark.strandline.enabled        true\nspark.openlineage.transport.url ${location.origin}`;
   const run = "00000000-0000-4000-8000-000000000001";
   const event = `curl ${location.origin}/api/v1/lineage -H 'Content-Type: application/json' -d '{"eventType": "COMPLETE", "eventTime": "${new Date().toISOString()}", "producer": "curl", "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent", "run": {"runId": "${run}"}, "job": {"namespace": "me", "name": "hello"}, "inputs": [{"namespace": "file", "name": "/in"}], "outputs": [{"namespace": "file", "name": "/out"}]}'`;
-  return html`<h1>No events yet</h1><p class="sentence">This page notices the first event by itself. Two lines in <code>spark-defaults.conf</code> send it, with <code>strandline-spark</code> installed beside PySpark:</p>
-    <pre>${conf}</pre><p><button onClick=${() => copy(conf)}>Copy the conf</button></p><p>Or any OpenLineage producer: Airflow, dbt, Flink, the OpenLineage Spark listener. Or by hand:</p><pre>${event}</pre><p><button onClick=${() => copy(event)}>Copy the command</button></p>`;
+  return html`<h1>No events yet</h1>
+    <p class="sentence">This page notices the first event by itself. Two lines
+    in <code>spark-defaults.conf</code> send it, with <code>strandline-spark</code> installed beside
+    PySpark:</p>
+    <pre>${conf}</pre><p><button onClick=${() => copy(conf)}>Copy the conf</button></p>
+    <p>Or any OpenLineage producer: Airflow, dbt, Flink, the OpenLineage Spark listener. Or by
+    hand:</p><pre>${event}</pre><p>
+    <button onClick=${() => copy(event)}>Copy the command</button></p>`;
 }

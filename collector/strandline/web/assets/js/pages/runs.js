@@ -1,4 +1,5 @@
-// Runs: filters that are sentences; one run with its children as a Gantt, its error, what it read and wrote.
+// Runs: filters that are sentences; one run with its children as a Gantt, its error, what it read
+// and wrote.
 import { address, get, list } from "../api.js";
 import { ago, count, duration, tableName } from "../format.js";
 import {
@@ -47,9 +48,19 @@ export function Runs({ params }) {
       list("/runs", { namespace, since, state: (OF[state] || []).join(",") }, 500, signal),
     [namespace, since, state],
   );
-  return html`<h1>Runs</h1><p class="sentence row">Runs that are <select aria-label="State" value=${state} onChange=${(e) => go(withParams({ state: e.target.value }))}>${KINDS.map(([value, label]) => html`<option value=${value}>${label}</option>`)}</select>
-    <select aria-label="Since" value=${since} onChange=${(e) => go(withParams({ since: e.target.value }))}>${SINCE.map(([value, label]) => html`<option value=${value}>${label}</option>`)}</select></p>
-    <${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">${more ? "the newest " : ""}${count(items.length, "run")}</p><${RunRows} page=${{ items }} />`}<//>`;
+  return html`<h1>Runs</h1>
+    <p class="sentence row">Runs that are <select aria-label="State" value=${state} onChange=${(
+      e,
+    ) => go(withParams({ state: e.target.value }))}>${KINDS.map(
+      ([value, label]) => html`<option value=${value}>${label}</option>`,
+    )}</select>
+    <select aria-label="Since" value=${since} onChange=${(e) =>
+      go(withParams({ since: e.target.value }))}>${SINCE.map(
+      ([value, label]) => html`<option value=${value}>${label}</option>`,
+    )}</select></p>
+    <${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">
+    ${more ? "the newest " : ""}${count(items.length, "run")}</p>
+    <${RunRows} page=${{ items }} />`}<//>`;
 }
 
 export const runLink = (run) =>
@@ -102,10 +113,31 @@ export function Run({ params }) {
   const found = useData((signal) => get("/runs/detail", { runId: id, ...of }, signal), [id]);
   return html`<${Loaded} of=${found}>${(
     run,
-  ) => html`<h1><${JobLink} of=${run.job} /></h1><p class="sentence"><${State} state=${run.state} /> ${sentence(run)}</p><p class="small dim">run <${Id} id=${run.runId} whole /> ${run.parent && html`· below <a href=${address("/run", { id: run.parent.runId, namespace: run.parent.job.namespace, name: run.parent.job.name })}>${run.parent.job.name}</a>`}</p>
-    ${logLinks(run.facets).map((link) => html`<p><a href=${link} target="_blank" rel="noopener noreferrer">log of this run</a></p>`)}
-    ${run.facets.errorMessage && html`<div class="error"><pre>${run.facets.errorMessage.message}</pre>${run.facets.errorMessage.stackTrace && html`<details><summary>stack trace</summary><pre>${run.facets.errorMessage.stackTrace}</pre></details>`}</div>`}
-    <${Work} run=${run} /><details><summary>Raw facets</summary><${Facets} facets=${run.facets} quarantined=${run.quarantined} /></details>`}<//>`;
+  ) => html`<h1><${JobLink} of=${run.job} /></h1><p class="sentence">
+    <${State} state=${run.state} /> ${sentence(run)}</p>
+    <p class="small dim">run <${Id} id=${run.runId} whole /> ${
+      run.parent &&
+      html`· below <a href=${address("/run", {
+        id: run.parent.runId,
+        namespace: run.parent.job.namespace,
+        name: run.parent.job.name,
+      })}>${run.parent.job.name}</a>`
+    }</p>
+    ${logLinks(run.facets).map(
+      (link) => html`<p>
+    <a href=${link} target="_blank" rel="noopener noreferrer">log of this run</a></p>`,
+    )}
+    ${
+      run.facets.errorMessage &&
+      html`<div class="error"><pre>
+    ${run.facets.errorMessage.message}</pre>${
+      run.facets.errorMessage.stackTrace &&
+      html`<details>
+    <summary>stack trace</summary><pre>${run.facets.errorMessage.stackTrace}</pre></details>`
+    }</div>`
+    }
+    <${Work} run=${run} /><details><summary>Raw facets</summary>
+    <${Facets} facets=${run.facets} quarantined=${run.quarantined} /></details>`}<//>`;
 }
 
 // Links to logs that a producer (Airflow and others) gives in its facets.
@@ -155,7 +187,14 @@ function Work({ run }) {
   ];
   const shown = children.length ? { inputs: union("inputs"), outputs: union("outputs") } : run;
   return html`<${Children} run=${run} below=${below} />
-    ${children.length > 0 && html`<p class="dim">It reports no tables itself; these are of ${children.length < below.length ? `the newest ${children.length} of ${below.length}` : `the ${count(below.length, "run")}`} below it.</p>`}<${Sides} run=${shown} />`;
+    ${
+      children.length > 0 &&
+      html`<p class="dim">It reports no tables itself; these are of ${
+        children.length < below.length
+          ? `the newest ${children.length} of ${below.length}`
+          : `the ${count(below.length, "run")}`
+      } below it.</p>`
+    }<${Sides} run=${shown} />`;
 }
 
 // The run and those below it, on one axis of time.
@@ -172,7 +211,19 @@ function Children({ run, below }) {
     );
   const at = (moment) => (100 * (moment - begin)) / (end - begin);
   const kind = { START: "run", RUNNING: "run", FAIL: "bad", LOST: "warn", ABORT: "warn" };
-  return html`<h2>${count(run.children?.runs || below.length, "run")} below it${run.children?.failed ? `, ${run.children.failed} failed` : ""}, in ${duration((end - begin) / 1000)}</h2><div class="panel scroll"><table class="gantt"><tbody>${all.map((one) => html`<tr><td class="nowrap"><a href=${runLink(one)}>${one.job.name}</a></td><td><${State} state=${one.state} /></td><td><div class="lane" title=${length(one)}><span class=${kind[one.state] || ""} style=${{ left: `${at(Date.parse(one.startedAt))}%`, width: `${Math.max(0.6, at(one.endedAt ? Date.parse(one.endedAt) : Date.now()) - at(Date.parse(one.startedAt)))}%` }}></span></div></td><td class="nowrap">${length(one)}</td></tr>`)}</tbody></table></div>`;
+  return html`<h2>
+    ${count(run.children?.runs || below.length, "run")} below it${
+      run.children?.failed ? `, ${run.children.failed} failed` : ""
+    }, in ${duration((end - begin) / 1000)}</h2><div class="panel scroll"><table class="gantt">
+      <tbody>${all.map(
+        (one) =>
+          html`<tr><td class="nowrap"><a href=${runLink(one)}>${one.job.name}</a></td><td>
+            <${State} state=${one.state} /></td><td><div class="lane" title=${length(one)}>
+            <span class=${kind[one.state] || ""} style=${{
+              left: `${at(Date.parse(one.startedAt))}%`,
+              width: `${Math.max(0.6, at(one.endedAt ? Date.parse(one.endedAt) : Date.now()) - at(Date.parse(one.startedAt)))}%`,
+            }}></span></div></td><td class="nowrap">${length(one)}</td></tr>`,
+      )}</tbody></table></div>`;
 }
 
 function Sides({ run }) {
@@ -180,9 +231,20 @@ function Sides({ run }) {
     (datasets || []).map((one) => [
       { show: html`<${TableLink} of=${one} />`, text: tableName(one) },
       {
-        show: html`${(one.snapshots || []).map((s) => html`<div><${Id} id=${s.snapshotId} />${s.barrierId !== null && s.barrierId !== undefined && html` <span class="chip aligned">barrier ${s.barrierId}</span>`}</div>`)}`,
+        show: html`${(one.snapshots || []).map(
+          (s) => html`<div><${Id} id=${s.snapshotId} />
+          ${
+            s.barrierId !== null &&
+            s.barrierId !== undefined &&
+            html` <span class="chip aligned">barrier ${s.barrierId}</span>`
+          }</div>`,
+        )}`,
         text: (one.snapshots || []).map((s) => s.snapshotId).join(" "),
       },
     ]);
-  return html`<h2>Read</h2><${Grid} name="read" head=${["dataset", "snapshots"]} rows=${rows(run.inputs)} empty="It reports no inputs." /><h2>Wrote</h2><${Grid} name="wrote" head=${["dataset", "snapshots"]} rows=${rows(run.outputs)} empty="It reports no outputs." />`;
+  return html`<h2>Read</h2>
+    <${Grid} name="read" head=${["dataset", "snapshots"]} rows=${rows(run.inputs)}
+      empty="It reports no inputs." /><h2>Wrote</h2>
+      <${Grid} name="wrote" head=${["dataset", "snapshots"]} rows=${rows(run.outputs)}
+        empty="It reports no outputs." />`;
 }

@@ -1,4 +1,5 @@
-// A table: its snapshots as a strip, who read and wrote each, columns, runs, facets; and the list of all tables.
+// A table: its snapshots as a strip, who read and wrote each, columns, runs, facets; and the list
+// of all tables.
 import { useMemo } from "preact/hooks";
 import { address, get, list } from "../api.js";
 import { ago, count, duration, nodeId, ruleName, tableName } from "../format.js";
@@ -64,7 +65,8 @@ export function Table({ params }) {
     (signal) => named(params, signal).then((one) => get("/datasets/detail", one, signal)),
     [params.get("node"), params.get("namespace"), params.get("name")],
   );
-  return html`<${Loaded} of=${table}>${(detail) => html`<${Shown} table=${detail} params=${params} />`}<//>`;
+  return html`<${Loaded} of=${table}>
+    ${(detail) => html`<${Shown} table=${detail} params=${params} />`}<//>`;
 }
 
 function Shown({ table, params }) {
@@ -92,17 +94,37 @@ function Shown({ table, params }) {
     ["facets", "Raw facets"],
   ];
   return html`<h1>${tableName(table)}</h1><p class="sentence">${sentence(table, delays.data)}</p>
-    <p class="row"><a class="button" href=${graphOf("dataset", table)}>graph</a><a class="button" href=${address("/compare", { tables: nodeId("dataset", table) })}>compare</a><a class="button" href=${address("/impact", one)}>impact if dropped</a></p>
-    <details><summary>Storage names</summary><p class="small dim">${table.names.map((name, i) => html`${i ? " · " : ""}<span class="mono">${name.namespace} ${name.name}</span>`)}</p></details>
-    <${Tabs} of=${tabs} now=${tab} link=${(key) => withParams({ tab: key === "snapshots" ? null : key, snapshot: null, other: null })} />
-    ${tab === "snapshots" && html`<${Snapshots} table=${table} params=${params} />`}${tab === "columns" && html`<${Columns} table=${table} />`}${tab === "lineage" && html`<${Neighbours} node=${table.id} />`}
-    ${tab === "delay" && html`<${Loaded} of=${delays}>${(found) => html`<${Delay} ...${found} />`}<//>`}${tab === "expiry" && html`<${Expiry} one=${one} />`}${tab === "facets" && html`<${Facets} facets=${table.facets} quarantined=${table.quarantined} />`}`;
+    <p class="row"><a class="button" href=${graphOf("dataset", table)}>graph</a>
+    <a class="button" href=${address("/compare", { tables: nodeId("dataset", table) })}>compare</a>
+    <a class="button" href=${address("/impact", one)}>impact if dropped</a></p>
+    <details><summary>Storage names</summary><p class="small dim">
+    ${table.names.map(
+      (name, i) => html`${i ? " · " : ""}<span class="mono">
+    ${name.namespace} ${name.name}</span>`,
+    )}</p></details>
+    <${Tabs} of=${tabs} now=${tab} link=${(key) =>
+      withParams({ tab: key === "snapshots" ? null : key, snapshot: null, other: null })} />
+    ${
+      tab === "snapshots" && html`<${Snapshots} table=${table} params=${params} />`
+    }${tab === "columns" && html`<${Columns} table=${table} />`}${
+      tab === "lineage" && html`<${Neighbours} node=${table.id} />`
+    }
+    ${
+      tab === "delay" &&
+      html`<${Loaded} of=${delays}>
+    ${(found) => html`<${Delay} ...${found} />`}<//>`
+    }${tab === "expiry" && html`<${Expiry} one=${one} />`}${
+      tab === "facets" &&
+      html`<${Facets} facets=${table.facets} quarantined=${table.quarantined} />`
+    }`;
 }
 
 function sentence(table, delays) {
   const stale = delays?.staleness;
   if (stale?.seconds > 0)
-    return html`${duration(stale.seconds)} behind: barrier ${stale.barrier} is missing${stale.job ? html`; upstream job <${JobLink} of=${stale.job} /> has not made it` : ""}.`;
+    return html`${duration(stale.seconds)} behind: barrier ${stale.barrier} is missing${
+      stale.job ? html`; upstream job <${JobLink} of=${stale.job} /> has not made it` : ""
+    }.`;
   if (stale) return "Up to date: it shows every barrier of its group.";
   return `Last event ${ago(table.updatedAt)}.`;
 }
@@ -128,17 +150,32 @@ function Snapshots({ table, params }) {
     );
   return html`<${Loaded} of=${found}>${({ items, more }) =>
     items.length === 0
-      ? html`<div class="note">No snapshots: its writer reports none. The Lineage tab works without.</div>`
+      ? html`<div class="note">No snapshots: its writer reports none. The Lineage tab works
+        without.</div>`
       : html`
-    <div class="panel"><div class="strip" role="group" aria-label="Snapshots, the newest right">${items.map(
-      (
-        snap,
-      ) => html`<button class=${`snap ${snap.barrierId === null ? "plain" : ""} ${gone.has(snap.snapshotId) ? "gone" : ""}`} aria-pressed=${snap.snapshotId === chosen || snap.snapshotId === other} onClick=${(e) => pick(snap.snapshotId, e)}
+    <div class="panel"><div class="strip" role="group" aria-label="Snapshots, the newest right">
+    ${items.map(
+      (snap) => html`<button
+        class=${`snap ${snap.barrierId === null ? "plain" : ""} ${gone.has(snap.snapshotId) ? "gone" : ""}`} aria-pressed=${
+          snap.snapshotId === chosen || snap.snapshotId === other
+        } onClick=${(e) => pick(snap.snapshotId, e)}
         title=${`${snap.snapshotId}, ${snap.operation || "snapshot"}${snap.numberOfRows === null ? "" : `, ${count(snap.numberOfRows, "row")}`}, ${ago(snap.committedAt)}${snap.observed ? ", observed" : ""}${gone.has(snap.snapshotId) ? ", may expire" : ""}`} aria-label=${`Snapshot ${snap.snapshotId}${snap.barrierId === null ? "" : `, barrier ${snap.barrierId}`}`}><b>${snap.barrierId ?? "·"}</b><i></i><span class="dim small">${snap.numberOfRows ?? ""}</span></button>`,
     )}</div>
-      <div class="legend"><span>above each mark: barrier</span><span>below: number of rows</span><span>outlined: no barrier</span><span>grey: expirable</span><span>shift and click: compare two</span><span>newest <${Time} at=${items[0].committedAt} /></span></div></div>
+      <div class="legend"><span>above each mark: barrier</span><span>below: number of rows</span>
+      <span>outlined: no barrier</span><span>grey: expirable</span>
+      <span>shift and click: compare two</span>
+      <span>newest <${Time} at=${items[0].committedAt} /></span></div></div>
     ${more && html`<p class="dim">the newest 200 are shown</p>`}
-    ${chosen && other ? html`<${Two} items=${items} a=${chosen} b=${other} />` : chosen ? html`<${One} table=${one} id=${chosen} snap=${items.find((s) => s.snapshotId === chosen)} />` : html`<p class="dim">Choose a snapshot to see what it was made from, and what was made from it.</p>`}`}<//>`;
+    ${
+      chosen && other
+        ? html`<${Two} items=${items} a=${chosen} b=${other} />`
+        : chosen
+          ? html`<${One} table=${one} id=${chosen} snap=${items.find(
+              (s) => s.snapshotId === chosen,
+            )} />`
+          : html`<p class="dim">Choose a snapshot to see what it was made from, and what was made
+            from it.</p>`
+    }`}<//>`;
 }
 
 function One({ table, id, snap }) {
@@ -162,10 +199,28 @@ function One({ table, id, snap }) {
     [id],
     false,
   );
-  return html`<h2>Snapshot <${Id} id=${id} whole /></h2><p><a class="button" href=${address("/graph", { node: nodeId("dataset", table), snapshot: id, of: nodeId("dataset", table) })}>its path in the graph</a></p>
-    ${snap && html`<p>${snap.operation || "committed"} <${Time} at=${snap.committedAt} />${snap.numberOfRows !== null && `, ${count(snap.numberOfRows, "row")}`}${snap.barrierId !== null && html` <span class="chip aligned">barrier ${snap.barrierId}</span>`} ${snap.observed && html`<span class="chip warn">observed, not proven</span>`} ${snap.approximate && html`<span class="chip warn">approximate</span>`} ${snap.parentSnapshotId && html`<span class="dim">after <${Id} id=${snap.parentSnapshotId} /></span>`}</p>`}
-    <h2>Made from, down to the base tables</h2><${Loaded} of=${up}>${(graph) => html`<div class="panel pad"><${Tree} graph=${graph} upstream /></div>`}<//>
-    <h2>Went into</h2><${Loaded} of=${down}>${(graph) => html`<div class="panel pad"><${Tree} graph=${graph} /></div>`}<//>`;
+  return html`<h2>Snapshot <${Id} id=${id} whole /></h2><p>
+    <a class="button" href=${address("/graph", {
+      node: nodeId("dataset", table),
+      snapshot: id,
+      of: nodeId("dataset", table),
+    })}>its path in the graph</a></p>
+    ${
+      snap &&
+      html`<p>${snap.operation || "committed"} <${Time} at=${snap.committedAt} />
+    ${snap.numberOfRows !== null && `, ${count(snap.numberOfRows, "row")}`}${
+      snap.barrierId !== null && html` <span class="chip aligned">barrier ${snap.barrierId}</span>`
+    } ${
+      snap.observed && html`<span class="chip warn">observed, not proven</span>`
+    } ${snap.approximate && html`<span class="chip warn">approximate</span>`} ${
+      snap.parentSnapshotId &&
+      html`<span class="dim">after <${Id} id=${snap.parentSnapshotId} /></span>`
+    }</p>`
+    }
+    <h2>Made from, down to the base tables</h2><${Loaded} of=${up}>
+    ${(graph) => html`<div class="panel pad"><${Tree} graph=${graph} upstream /></div>`}<//>
+    <h2>Went into</h2><${Loaded} of=${down}>${(graph) => html`<div class="panel pad">
+    <${Tree} graph=${graph} /></div>`}<//>`;
 }
 
 function Tree({ graph, upstream }) {
@@ -178,12 +233,37 @@ function Tree({ graph, upstream }) {
     const one = nodes.get(id),
       next = graph.edges.filter((edge) => edge[here] === id && !seen.has(edge[there])),
       unknown = besides(one);
-    return html`<li><a href=${address("/table", { namespace: one.namespace, name: one.name, snapshot: one.snapshotId })}>${tableName(one)}</a> <${Id} id=${one.snapshotId} />${one.barrierId !== null && html` <span class="chip aligned">barrier ${one.barrierId}</span>`}${via?.observed && html` <span class="chip warn">observed</span>`}
-      ${via && html` <span class="dim small">by ${html`<${NodeLink} node=${via.job} />`}</span>`}${next.length + unknown.length > 0 && html`<ul class="tree">${next.map((edge) => show(edge[there], edge, new Set([...seen, id])))}${unknown.map((input) => html`<li><${TableLink} of=${input} /> <span class="dim">at which snapshot is not known</span></li>`)}</ul>`}</li>`;
+    return html`<li>
+      <a href=${address("/table", {
+        namespace: one.namespace,
+        name: one.name,
+        snapshot: one.snapshotId,
+      })}>${tableName(one)}</a> <${Id} id=${one.snapshotId} />${
+        one.barrierId !== null && html` <span class="chip aligned">barrier ${one.barrierId}</span>`
+      }${via?.observed && html` <span class="chip warn">observed</span>`}
+      ${via && html` <span class="dim small">by ${html`<${NodeLink} node=${via.job} />`}</span>`}${
+        next.length + unknown.length > 0 &&
+        html`<ul class="tree">
+          ${next.map((edge) => show(edge[there], edge, new Set([...seen, id])))}${unknown.map(
+            (input) =>
+              html`<li><${TableLink} of=${input} /> <span
+                class="dim">at which snapshot is not known</span></li>`,
+          )}</ul>`
+      }</li>`;
   };
   if (!begin || graph.edges.length + besides(begin).length === 0)
-    return html`<span class="dim">${upstream ? "Nothing is known that it was made from: a base table, or its writer reports no inputs." : "Nothing is known that read it."}</span>`;
-  return html`<ul class="tree">${show(begin.id, null, new Set())}</ul>${rows && html`<p class="dim small">It shows the rows of</p><ul class="tree">${show(rows.id, null, new Set())}</ul>`}${!graph.complete && html`<p class="dim">cut by ${graph.truncatedBy}</p>`}`;
+    return html`<span class="dim">
+      ${
+        upstream
+          ? "Nothing is known that it was made from: a base table, or its writer reports no inputs."
+          : "Nothing is known that read it."
+      }</span>`;
+  return html`<ul class="tree">${show(begin.id, null, new Set())}</ul>
+    ${
+      rows &&
+      html`<p class="dim small">It shows the rows of</p><ul class="tree">
+    ${show(rows.id, null, new Set())}</ul>`
+    }${!graph.complete && html`<p class="dim">cut by ${graph.truncatedBy}</p>`}`;
 }
 
 function Two({ items, a, b }) {
@@ -191,8 +271,23 @@ function Two({ items, a, b }) {
     .map((id) => items.findIndex((one) => one.snapshotId === id))
     .sort((x, y) => y - x);
   const lying = items.slice(to, from + 1);
-  return html`<h2>Between <${Id} id=${items[from].snapshotId} /> and <${Id} id=${items[to].snapshotId} /></h2><p>${count(lying.length - 1, "commit")} in ${duration((Date.parse(items[to].committedAt) - Date.parse(items[from].committedAt)) / 1000)}.</p>
-    <${Grid} name="snapshots" head=${["snapshot", "barrier", "operation", "rows", "committed"]} rows=${lying.map((one) => [{ show: html`<${Id} id=${one.snapshotId} whole />`, text: one.snapshotId }, one.barrierId ?? "", one.operation || "", one.numberOfRows ?? "", { show: html`<${Time} at=${one.committedAt} />`, text: one.committedAt }])} />`;
+  return html`<h2>Between <${Id} id=${items[from].snapshotId} /> and <${Id}
+    id=${items[to].snapshotId} /></h2><p>${count(lying.length - 1, "commit")} in ${duration(
+      (Date.parse(items[to].committedAt) - Date.parse(items[from].committedAt)) / 1000,
+    )}.</p>
+    <${Grid} name="snapshots" head=${[
+      "snapshot",
+      "barrier",
+      "operation",
+      "rows",
+      "committed",
+    ]} rows=${lying.map((one) => [
+      { show: html`<${Id} id=${one.snapshotId} whole />`, text: one.snapshotId },
+      one.barrierId ?? "",
+      one.operation || "",
+      one.numberOfRows ?? "",
+      { show: html`<${Time} at=${one.committedAt} />`, text: one.committedAt },
+    ])} />`;
 }
 
 function Columns({ table }) {
@@ -221,23 +316,39 @@ function Columns({ table }) {
         .map((one) => one.subtype || one.type)
         .filter(Boolean)
         .join(", ");
-    return html`<${Grid} name="columns" empty="No columns are known." head=${["column", "type", "comes from", "how"]} rows=${names.map(
-      (name) => {
+    return html`<${Grid} name="columns" empty="No columns are known."
+      head=${["column", "type", "comes from", "how"]} rows=${names.map((name) => {
         const from = origins(name);
         return [
           {
-            show: html`<a class="mono" href=${address("/graph", { node: table.id, column: name, of: table.id })}>${name}</a>`,
+            show: html`<a class="mono" href=${address("/graph", {
+              node: table.id,
+              column: name,
+              of: table.id,
+            })}>${name}</a>`,
             text: name,
           },
           fields.find((one) => one.name === name)?.type ||
             (fields.some((one) => one.name === name)
               ? ""
               : {
-                  show: html`<span class="dim" title="column lineage names it, no schema does">not in its schema</span>`,
+                  show: html`<span class="dim"
+                    title="column lineage names it, no schema does">not in its schema</span>`,
                   text: "",
                 }),
           {
-            show: html`${from.length ? from.map((edge) => html`<div><${TableLink} of=${by.get(edge.source)} />${by.get(edge.source).column && html`<span class="mono">.${by.get(edge.source).column}</span>`}</div>`) : html`<span class="dim">no origin is known</span>`}`,
+            show: html`${
+              from.length
+                ? from.map(
+                    (edge) => html`<div>
+              <${TableLink} of=${by.get(edge.source)} />
+              ${
+                by.get(edge.source).column &&
+                html`<span class="mono">.${by.get(edge.source).column}</span>`
+              }</div>`,
+                  )
+                : html`<span class="dim">no origin is known</span>`
+            }`,
             text: from.map((edge) => edge.source).join(" "),
           },
           {
@@ -245,8 +356,7 @@ function Columns({ table }) {
             text: from.map(kindOf).join(" "),
           },
         ];
-      },
-    )} />`;
+      })} />`;
   }}<//>`;
 }
 
@@ -289,15 +399,41 @@ export function Parts({ delay }) {
     part.seconds === most.seconds &&
     part.table.name === most.table.name;
   const shown = delay.parts.filter((part) => part.seconds > 0);
-  return html`<div class="bar" role="img" aria-label=${shown.map((part) => `${part.kind} ${part.job?.name || part.table.label} ${duration(part.seconds)}`).join(", ")}>${shown.map((part) => html`<span class=${`${part.kind} ${same(part) ? "most" : ""}`} style=${{ width: `${(100 * part.seconds) / whole}%` }} title=${`${part.kind}: ${part.job?.name || part.table.label}, ${duration(part.seconds)}`}>${part.kind === "wait" ? "◷" : "▸"} ${part.job?.name || part.table.label} ${duration(part.seconds)}</span>`)}</div>`;
+  return html`<div class="bar" role="img" aria-label=${shown
+    .map((part) => `${part.kind} ${part.job?.name || part.table.label} ${duration(part.seconds)}`)
+    .join(", ")}>${shown.map(
+    (part) =>
+      html`<span class=${`${part.kind} ${same(part) ? "most" : ""}`} style=${{
+        width: `${(100 * part.seconds) / whole}%`,
+      }} title=${`${part.kind}: ${part.job?.name || part.table.label}, ${duration(part.seconds)}`}>
+        ${part.kind === "wait" ? "◷" : "▸"} ${part.job?.name || part.table.label} ${duration(part.seconds)}</span>`,
+  )}</div>`;
 }
 
 function Delay({ delay, staleness, refused }) {
   if (refused) return html`<div class="note">Its delay is not known. ${refused}.</div>`;
   if (!delay) return html`<div class="note">It has completed no barrier yet.</div>`;
-  return html`<p class="sentence">Barrier ${delay.barrier} took ${duration(delay.seconds)} from the base table to this table${delay.bottleneck ? html`; ${delay.bottleneck.job ? html`<${JobLink} of=${delay.bottleneck.job} />` : delay.bottleneck.table.label} ${delay.bottleneck.kind === "wait" ? "waited" : "worked"} ${duration(delay.bottleneck.seconds)} of it` : ""}.</p>
-    <div class="panel pad"><${Parts} delay=${delay} /></div><div class="legend"><span>◷ waited although its inputs were ready</span><span>▸ worked</span></div>
-    <h2>Now</h2><p>${staleness.seconds > 0 ? `Barrier ${staleness.barrier} has been missing for ${duration(staleness.seconds)}; ${staleness.localSeconds > 0 ? `the inputs have been ready for ${duration(staleness.localSeconds)}` : "its inputs are not ready yet"}.` : "It shows every barrier."}</p>`;
+  return html`<p
+    class="sentence">Barrier ${delay.barrier} took ${duration(delay.seconds)} from the base table to
+    this table${
+      delay.bottleneck
+        ? html`; ${
+            delay.bottleneck.job
+              ? html`<${JobLink} of=${delay.bottleneck.job} />`
+              : delay.bottleneck.table.label
+          } ${
+            delay.bottleneck.kind === "wait" ? "waited" : "worked"
+          } ${duration(delay.bottleneck.seconds)} of it`
+        : ""
+    }.</p>
+    <div class="panel pad"><${Parts} delay=${delay} /></div><div class="legend">
+    <span>◷ waited although its inputs were ready</span><span>▸ worked</span></div>
+    <h2>Now</h2><p>
+    ${
+      staleness.seconds > 0
+        ? `Barrier ${staleness.barrier} has been missing for ${duration(staleness.seconds)}; ${staleness.localSeconds > 0 ? `the inputs have been ready for ${duration(staleness.localSeconds)}` : "its inputs are not ready yet"}.`
+        : "It shows every barrier."
+    }</p>`;
 }
 
 function Expiry({ one }) {
@@ -324,7 +460,11 @@ function Expiry({ one }) {
     const head = ["snapshot", "barrier", "committed"];
     const cut = (shown, all) => all > shown && html`<p class="dim">${shown} of ${all} shown</p>`;
     return html`<p class="sentence">
-        ${expirableCount ? `${count(expirableCount, "snapshot")} may be expired` : "Nothing may be expired"};
+        ${
+          expirableCount
+            ? `${count(expirableCount, "snapshot")} may be expired`
+            : "Nothing may be expired"
+        };
         ${" "}${keptCount} stay${keptCount === 1 ? "s" : ""}.</p>
       ${
         expirable.length > 0 &&
