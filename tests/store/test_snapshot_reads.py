@@ -19,6 +19,8 @@ from strandline.store.lineage.snapshot_lineage import (
 from strandline.store.schema.snapshot_tables import snapshot_uses
 from strandline.store.versions.answers import Latest, cut_of, latest_of, reading_answer, with_latest
 from strandline_spark.formats.delta.commands import SAME_ROWS as TOLD_OF_DELTA
+from worlds.builders import batch, snapshot, store
+from worlds.builders import dataset as source
 from worlds.scenarios.bank import FACET, bank, with_columns
 from worlds.scenarios.plain import creates, dataset, run
 from worlds.scenarios.taking import arrows, fill, ids, reader, view
@@ -176,10 +178,35 @@ def test_every_snapshot_that_a_run_made_has_the_sources_of_the_run(engine: Engin
         [run("COMPLETE", 30, "twice", [at("orders", "2")], [at("made", "6", others=earlier)])],
     )
 
-    for snapshot in ("5", "6"):
-        assert arrows(asked(engine, "made", snapshot, Direction.UPSTREAM)) == [
-            f"snapshot:db:orders:2 -> snapshot:db:made:{snapshot}"
+    for made in ("5", "6"):
+        assert arrows(asked(engine, "made", made, Direction.UPSTREAM)) == [
+            f"snapshot:db:orders:2 -> snapshot:db:made:{made}"
         ]
+
+
+def test_every_snapshot_that_a_micro_batch_made_has_the_sources_of_that_micro_batch(
+    engine: Engine,
+) -> None:
+    batches = [
+        batch(
+            barrier,
+            inputs=[source("bank.a", own=snapshot(f"a{barrier}"))],
+            outputs=[
+                source("bank.b", own=snapshot(f"b{barrier}", others=[{"snapshotId": earlier}]))
+            ],
+        )
+        for barrier, earlier in ((1, "x"), (2, "y"))
+    ]
+    store(engine, batches)
+
+    for made, of in (("x", "a1"), ("b1", "a1"), ("y", "a2"), ("b2", "a2")):
+        assert arrows(asked(engine, "bank.b", made, Direction.UPSTREAM)) == [
+            f"snapshot:hive://lake:bank.a:{of} -> snapshot:hive://lake:bank.b:{made}"
+        ]
+    assert arrows(asked(engine, "bank.a", "a1", Direction.DOWNSTREAM)) == [
+        "snapshot:hive://lake:bank.a:a1 -> snapshot:hive://lake:bank.b:b1",
+        "snapshot:hive://lake:bank.a:a1 -> snapshot:hive://lake:bank.b:x",
+    ]
 
 
 COMPACTED = {

@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy import Engine
 
 from strandline.core.versions.facts import BarrierCommitted
+from strandline.store.lineage.made_from import checkpoints_of
 from strandline.store.versions.fact_log import RUN, VersionNews
 from strandline.store.versions.facts_from_rows import facts_of
 from worlds.builders import NOON, QUERY, Json, batch, dataset, event, rows, snapshot, store
@@ -30,6 +31,20 @@ def test_each_barrier_has_a_row_for_each_table(engine: Engine) -> None:
 
     assert rows(engine, SOURCES) == [("stream", 1, "a", "a1"), ("stream", 2, "a", "a2")]
     assert rows(engine, SINKS) == [("stream", 1, "b", "b1"), ("stream", 2, "b", "b2")]
+
+
+def test_the_last_commit_of_a_barrier_is_the_only_one_that_shows_all_of_it(engine: Engine) -> None:
+    made = dataset("bank.b", own=snapshot("1", others=[{"snapshotId": "9"}, {"snapshotId": "8"}]))
+    store(engine, [batch(1, inputs=[dataset("bank.a", own=snapshot("a1"))], outputs=[made])])
+
+    assert rows(engine, SINKS) == [("stream", 1, "b", "1")]
+    with engine.connect() as connection:
+        run_id = connection.exec_driver_sql("SELECT run_id FROM job_barriers").scalar_one()
+        facts = facts_of(connection, [VersionNews(1, RUN, run_id, 1)])
+        (committed,) = [fact for fact in facts if isinstance(fact, BarrierCommitted)]
+        (checkpoint,) = checkpoints_of(connection, ("hive://lake", "bank.b"))
+    assert [written.snapshot for written in committed.written] == ["1"]
+    assert checkpoint.written == ["1"]
 
 
 def test_the_newest_query_of_a_barrier_counts(engine: Engine) -> None:

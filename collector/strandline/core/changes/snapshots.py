@@ -22,7 +22,8 @@ from strandline.core.openlineage.names import clean, key_text
 from strandline.core.openlineage.times import micros
 
 APPROXIMATELY = "~"
-REPLACES, COMPLETES, SKIPPED_CHANGES = 1, 2, 4  # snapshot_uses.flags
+# snapshot_uses.flags
+REPLACES, COMPLETES, SKIPPED_CHANGES, NOT_THE_LAST = 1, 2, 4, 8
 
 ClaimedUse = tuple[DatasetUse, SnapshotClaim]
 
@@ -71,14 +72,15 @@ def _others(
 ) -> Iterator[SnapshotSeen | SnapshotUsed]:
     """Yield the further snapshots that the run read or made, and earlier ones with the same rows.
 
-    Of several commits of one micro-batch the last one alone carries its barrier.
+    Several commits of one micro-batch have the same sources, but only the last one shows all
+    that the micro-batch wrote: the others are marked.
     """
     is_sink = use.direction == SINK
-    of_others = context._replace(barrier=0) if is_sink else context
     for snapshot in claim.snapshot.others or ():
         other = claim._replace(snapshot=snapshot)
-        yield _seen(of_others, use, other, written=is_sink)
-        yield _used(of_others, use, other)
+        yield _seen(context, use, other, written=is_sink)
+        used = _used(context, use, other)
+        yield used._replace(flags=used.flags | NOT_THE_LAST) if is_sink and used.barrier else used
         if not is_sink:
             yield from _with_same_rows(context, use, other)
     if not is_sink:

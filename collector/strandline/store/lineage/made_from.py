@@ -7,15 +7,16 @@ from typing import Any
 from sqlalchemy import BigInteger, Connection, TextClause, bindparam, text
 
 from strandline.core.changes.extraction import SINK, SOURCE
-from strandline.core.changes.snapshots import marked
+from strandline.core.changes.snapshots import NOT_THE_LAST, marked
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions.facts import Table
 from strandline.store.lineage.stated_inputs import stated_inputs
 from strandline.store.lineage.unknown_inputs import reading_other_tables_unknown
 from strandline.store.schema.snapshot_views import snapshot_lineage_from
 
-_OF_MAKERS = """
-SELECT * FROM snapshot_uses WHERE run_id IN (
+# An earlier commit of a micro-batch shows a part of what it wrote only: it is no checkpoint.
+_OF_MAKERS = f"""
+SELECT * FROM snapshot_uses WHERE (flags & {NOT_THE_LAST}) = 0 AND run_id IN (
        SELECT run_id FROM snapshot_uses WHERE direction = 1 AND dataset_id IN (
               SELECT id FROM datasets WHERE canonical_id IN (SELECT canonical_id FROM datasets WHERE id = :id)))"""
 

@@ -4,6 +4,8 @@ Each has namespace (of the job), catalog and consistency_group besides, which co
 are text.
 """
 
+from strandline.core.changes.snapshots import NOT_THE_LAST
+
 _JOB_LINEAGE = """
 SELECT DISTINCT job.name AS job, place.database_name AS "database", place.table_name AS "table",
        job.namespace AS namespace, place.catalog AS catalog,
@@ -33,6 +35,7 @@ SELECT job.name AS job, CAST(best.barrier AS BIGINT) AS barrier_id,
   FROM (SELECT told.*, row_number() OVER (
                  PARTITION BY told.job_id, told.barrier, told.dataset_id
                  ORDER BY told.query_at DESC, told.query_id DESC, told.rank DESC,
+                          told.flags & {not_the_last},
                           told.order_at DESC, told.at DESC, told.snapshot_id DESC) AS standing
           FROM (SELECT lineage.*, max(lineage.at) OVER (
                          PARTITION BY lineage.job_id, lineage.barrier, lineage.dataset_id,
@@ -95,7 +98,7 @@ def proposal_views() -> dict[str, str]:
         queries[f"{name}_job_lineage"] = _JOB_LINEAGE.format(**live)
         queries[f"{name}_job_lineage_history"] = _with_owner(_JOB_LINEAGE).format(**past)
         queries[f"{name}_snapshot_lineage"] = _BEST_SNAPSHOTS.format(
-            direction=direction, allowed=of_data
+            direction=direction, allowed=of_data, not_the_last=NOT_THE_LAST
         )
         etl = f"__META_ETL_{name.upper()}"
         queries[etl] = _META_ETL.format(view=f"{name}_job_lineage", more="")

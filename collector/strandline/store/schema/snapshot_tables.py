@@ -78,7 +78,7 @@ snapshot_uses = Table(
     time_column("order_at", "of observed ones the greatest counts: newest made, earliest read"),
     time_column("at", "the event's time"),
     id_column("hash", "the event: decides between events of one moment"),
-    code_column("flags", "1 replaced the whole table, 2 asserted complete, 4 passed over changes"),
+    code_column("flags", "1 replaced all, 2 complete, 4 skipped changes, 8 not its batch's last"),
     PrimaryKeyConstraint("run_id", "barrier", "dataset_id", "direction", "snapshot_id"),
     Index(None, "dataset_id", "snapshot_id"),
     comment="data lineage: the snapshots that runs read and made",

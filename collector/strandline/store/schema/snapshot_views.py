@@ -83,11 +83,11 @@ SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_i
             THEN used.snapshot_id END AS approximate_id,
        CASE WHEN used.rank = 1 OR (used.lossy = 1 AND used.exact_id IS NULL)
             THEN 1 ELSE 0 END AS observed,
-       used.rank, used.order_at, used.at, used.barrier AS told_barrier
+       used.rank, used.order_at, used.at, used.flags, used.barrier AS told_barrier
   FROM (SELECT taken.run_id, taken.barrier, taken.direction, named.canonical_id AS dataset_id,
                taken.lossy, taken.dataset_id AS named_id, taken.snapshot_id,
                taken.from_snapshot_id, taken.query_id, taken.rank, taken.order_at, taken.at,
-               {_EXACT_ID} AS exact_id,
+               taken.flags, {_EXACT_ID} AS exact_id,
                {_STANDING} AS standing
           FROM snapshot_uses taken
           JOIN datasets named ON named.id = taken.dataset_id

@@ -17,7 +17,12 @@ from sqlalchemy import Connection, Row, Select, and_, bindparam, exists, or_, se
 
 from strandline.core.changes.rows import ELSEWHERE
 from strandline.core.changes.snapshot_claims import REPORTED
-from strandline.core.changes.snapshots import COMPLETES, REPLACES, SKIPPED_CHANGES
+from strandline.core.changes.snapshots import (
+    COMPLETES,
+    NOT_THE_LAST,
+    REPLACES,
+    SKIPPED_CHANGES,
+)
 from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used, WrittenSnapshot
 from strandline.store.lineage.rewritten import LONGEST, SAME_ROWS
 from strandline.store.schema.dataset_tables import datasets
@@ -68,6 +73,8 @@ def uses_of(connection: Connection, marks: Marks) -> dict[tuple[int, int], list[
     """
     found: dict[tuple[int, int], list[Any]] = {}
     for row in connection.execute(_used_snapshots(), {"marks": json.dumps(marks)}):
+        if row.flags & NOT_THE_LAST:
+            continue
         found.setdefault((row.run_id, row.barrier), []).append(row)
     return {mark: _surest(connection, rows) for mark, rows in found.items()}
 
@@ -161,7 +168,7 @@ def _below(connection: Connection, row: Row[Any]) -> tuple[str, ...]:
     for _ in range(LONGEST):
         parameters = {"of": row.dataset_id, "snapshot": at}
         made = connection.execute(_made(), parameters).first() if at is not None else None
-        if made is None or made.barrier:
+        if made is None or (made.barrier and not made.flags & NOT_THE_LAST):
             break
         if made.operation not in SAME_ROWS and (made.barrier is None or made.flags & REPLACES):
             break
