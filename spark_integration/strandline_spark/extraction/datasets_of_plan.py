@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Literal
 
 from strandline_spark.columns.expression import Value
+from strandline_spark.extraction.failed_analysis import intended_writes
 from strandline_spark.extraction.leaves import mentions_of, read_by_commands
 from strandline_spark.extraction.unread import UNREADABLE, unread
 from strandline_spark.extraction.writes import writes_of
@@ -79,6 +80,7 @@ class Parts:
     reads: tuple[Read, ...]
     targets: tuple[Target, ...]
     doubtful: bool = False  # it may have found there what it would have made: its end tells
+    failed: bool = False  # its analysis failed: the targets are what it would have written
     rows: tuple[JavaObject, ...] = ()  # LogicalRDDs
     unread: tuple[str, ...] = ()  # leaves that nothing more is known of, each with the reason
 
@@ -98,7 +100,7 @@ def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
             reads += _known_reads(mention, jvm)
         except UNREADABLE as error:
             faults.append(unread("an input", error))
-    targets = _targets(plan, tree.root, jvm, faults)
+    targets = _targets(writes_of(plan, tree.root, jvm, faults), tree.root, jvm, faults)
     parts = Parts(
         plan, tree.root, tuple(reads), tuple(targets), rows=tuple(rows), unread=tuple(faults)
     )
@@ -106,9 +108,20 @@ def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
     return parts
 
 
-def _targets(plan: JavaObject, root: Node, jvm: Jvm, faults: list[str]) -> list[Target]:
+def failed_parts_of(plan: JavaObject, tree: Tree, jvm: Jvm) -> Parts:
+    """Return the targets of a plan that could not be analysed."""
+    faults = list[str]()
+    writes = intended_writes(plan, tree.root, jvm, faults)
+    targets = _targets(writes, tree.root, jvm, faults)
+    if len(targets) < len(writes):
+        error = LookupError("only Spark's analysis knows where it lies")
+        faults.append(unread(f"{UNREAD_OUTPUT} of {tree.root.name}", error))
+    return Parts(plan, tree.root, (), tuple(targets), failed=True, unread=tuple(faults))
+
+
+def _targets(writes: list[Write], root: Node, jvm: Jvm, faults: list[str]) -> list[Target]:
     targets = list[Target]()
-    for write in writes_of(plan, root, jvm, faults):
+    for write in writes:
         try:
             target = _target(write, jvm)
         except UNREADABLE as error:

@@ -22,7 +22,13 @@ from strandline_spark.columns.expression import Value
 from strandline_spark.columns.generated import generated_columns
 from strandline_spark.columns.lineage import Lineage, lineage_of
 from strandline_spark.extraction.aligned_outputs import AlignedOutput
-from strandline_spark.extraction.datasets_of_plan import Parts, Read, Target, parts_of
+from strandline_spark.extraction.datasets_of_plan import (
+    Parts,
+    Read,
+    Target,
+    failed_parts_of,
+    parts_of,
+)
 from strandline_spark.extraction.idle_sources import IdleSources
 from strandline_spark.extraction.inputs import distinct, key_of, lasting, values_of_leaves
 from strandline_spark.extraction.lineage_memory import Memory
@@ -224,6 +230,8 @@ class PlanReader:
         """
         analysed = self._trees.analysed(execution)
         self._jvm.session_id = analysed.session
+        if analysed.failed:
+            return failed_parts_of(analysed.plan, analysed.tree, self._jvm)
         parts = parts_of(analysed.plan, self._jvm, analysed.tree)
         parts = self._idle.added_to(
             parts, lambda: parts_of(planned.analyzed(), self._jvm).reads, ask
@@ -249,6 +257,8 @@ class PlanReader:
     def _started(self, parts: Parts) -> Statement:
         if parts.doubtful:  # whether it does anything is known at its end
             return Statement(parts.root.name)
+        if parts.failed:
+            return self._intended(parts)
         inputs = [
             self._attempted(read.dataset, partial(self._hinted, read)) for read in parts.reads
         ]
@@ -258,6 +268,8 @@ class PlanReader:
     def _ended(
         self, execution: JavaObject, parts: Parts, happened: Sequence[Commit | Scan]
     ) -> Statement:
+        if parts.failed:
+            return self._intended(parts)
         reports, scans = (
             self._reports(execution, parts),
             [one for one in happened if isinstance(one, Scan)],
@@ -270,6 +282,13 @@ class PlanReader:
         if parts.doubtful and not all(map(_proven, parts.targets, outputs)):
             return Statement(parts.root.name)
         return self._statement(parts, inputs, outputs)
+
+    def _intended(self, parts: Parts) -> Statement:
+        """Return a statement whose analysis failed, with what it would have written."""
+        outputs = [Output(target.dataset, target.operation) for target in parts.targets]
+        return Statement(
+            parts.root.name, outputs=tuple(outputs), sql=sql_of(parts.plan) if outputs else None
+        )
 
     def _batch_ended(
         self,

@@ -90,7 +90,7 @@ def as_select(operation: Operation) -> Reader:
     """CREATE and REPLACE TABLE AS SELECT."""
 
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-        mention = _identified(plan, fields_of(plan.query().schema()), jvm)
+        mention = new_table(plan.name(), plan.tableSpec(), fields_of(plan.query().schema()))
         unless_there = _unless_there(plan, operation)
         return [Write(mention, operation, new=True, unless_there=unless_there, whole=True)]
 
@@ -101,7 +101,7 @@ def create(operation: Operation) -> Reader:
     """CREATE and REPLACE TABLE without rows."""
 
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-        mention = _identified(plan, fields_of(plan.tableSchema()), jvm)
+        mention = new_table(plan.name(), plan.tableSpec(), fields_of(plan.tableSchema()))
         return [
             Write(
                 mention,
@@ -121,8 +121,8 @@ def _unless_there(plan: JavaObject, operation: Operation) -> bool:
     return operation == "create" and bool(plan.ignoreIfExists())
 
 
-def _identified(plan: JavaObject, schema: tuple[Field, ...], jvm: Jvm) -> Mention:
-    name, spec = plan.name(), plan.tableSpec()
+def new_table(name: JavaObject, spec: JavaObject, schema: tuple[Field, ...]) -> Mention:
+    """Return the mention of a table that is to be made, by its ResolvedIdentifier."""
     location, provider = optional(spec.location()), optional(spec.provider())
     return Mention(
         schema,

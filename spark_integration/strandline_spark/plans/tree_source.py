@@ -56,11 +56,15 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Analysed:
-    """An execution's analysed plan, with what tells its session from all others."""
+    """An execution's analysed plan, with what tells its session from all others.
+
+    `failed`: its analysis failed, so it is the plan as it was parsed.
+    """
 
     session: str | None
     plan: JavaObject
     tree: Tree
+    failed: bool = False
 
 
 def tree_of_plan(plan: JavaObject, jvm: Jvm) -> Tree:
@@ -88,10 +92,12 @@ class Trees:
 
     def analysed(self, execution: JavaObject) -> Analysed:
         """The analysed plan of a QueryExecution."""
-        plan, functions = Later(lambda: _analysed(execution)), self._joined()
+        functions = self._joined()
         text = _asked(functions.execution, execution) if functions is not None else None
         if text is None:
-            return Analysed(None, plan, self._in_json(plan))
+            plan, failed = _analysed_or_parsed(execution)
+            return Analysed(None, plan, self._in_json(plan), failed)
+        plan = Later(lambda: execution.analyzed())
         number, session, root, sql, within = analysed_of(text)
         keep(execution, "number", number)
         if sql != UNKNOWN and OPTION.holds:
@@ -127,12 +133,12 @@ def _asked(function: JavaObject, about: JavaObject) -> str | None:
         return None
 
 
-def _analysed(execution: JavaObject) -> JavaObject:
-    """The analysed plan; of a statement whose analysis failed, the plan as it was parsed."""
+def _analysed_or_parsed(execution: JavaObject) -> tuple[JavaObject, bool]:
+    """Return the analysed plan; if the analysis failed, the parsed one and True."""
     try:
-        return execution.analyzed()
-    except JAVA_FAILED:
-        return execution.logical()
+        return execution.analyzed(), False
+    except JAVA_THREW:
+        return execution.logical(), True
 
 
 def number_of(execution: JavaObject) -> int | None:
