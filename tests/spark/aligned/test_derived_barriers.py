@@ -54,7 +54,10 @@ def end(query):
 
 
 def append(frame, number):
-    frame.write.format(KIND).mode("append").saveAsTable(f"{PLACE}.each")
+    found = frame.where("v >= 4")  # none of the first micro-batches
+    if found.isEmpty():
+        return
+    found.write.format(KIND).mode("append").saveAsTable(f"{PLACE}.each")
 
 
 def streams(trigger):
@@ -93,7 +96,7 @@ def expected(table: str, barrier: int) -> list[int]:
         "raw": [rows, total],
         "copy": [rows, 2 * total],
         "both": [2 * rows, 3 * total],
-        "each": [rows, total],
+        "each": [max(rows - 4, 0), max(total - 6, 0)],
         "report": [1, 3 * total],
     }[table]
 
