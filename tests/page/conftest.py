@@ -2,15 +2,14 @@
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fixtures.servers import client_of, serving
-from strandline.settings import Settings
+from fixtures.servers import SETTINGS, client_of, serving
 from strandline.store.sql.engine import make_engine
 from worlds.company import World
 
@@ -66,7 +65,7 @@ def empty_address(sqlite_url: str) -> Iterator[str]:
 def guarded(sqlite_url: str) -> Iterator[str]:
     """Yield a server that asks for API keys."""
     engine = make_engine(sqlite_url)
-    with serving(engine, Settings(port=0, auth="required")) as root:
+    with serving(engine, replace(SETTINGS, auth="required")) as root:
         yield root
     engine.dispose()
 

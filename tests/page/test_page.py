@@ -1,15 +1,15 @@
 """The page as a user sees and operates it, in a real browser."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from fixtures.servers import serving
+from fixtures.servers import SETTINGS, serving
 from page.conftest import Tab, tab_of
-from strandline.settings import Settings
 from strandline.store.sql.engine import make_engine
 from worlds.company import HOSTILE, World, run_id, snapshot_id, table
 
@@ -98,7 +98,7 @@ def test_long_unknown_name_fits_a_narrow_screen(browser: Any, address: str) -> N
 
 def test_label_of_the_collector_is_shown(browser: Any, sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
-    with serving(engine, Settings(port=0, label="Recorded demo")) as root:
+    with serving(engine, replace(SETTINGS, label="Recorded demo")) as root:
         for tab in tab_of(browser, root, viewport={"width": 390, "height": 780}):
             page = tab.open("/")
 
