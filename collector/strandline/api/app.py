@@ -1,6 +1,7 @@
-"""The ASGI application: every operation of this package around one engine, with keys, problems and metrics.
+"""The ASGI application: every operation around one engine, with keys, problems and metrics.
 
-`create_app` makes no connection and starts nothing; its lifespan starts the writer, and ends it when all is written.
+`create_app` makes no connection and starts nothing; its lifespan starts the writer, and ends it
+when all is written.
 """
 
 import asyncio
@@ -98,7 +99,7 @@ def create_app(
     follower: Follower | None = None,
     in_process: bool = True,
 ) -> FastAPI:
-    """The application on a migrated database; `checks` are further reasons not to be ready.
+    """Return the application on a migrated database; `checks` are further reasons not to be ready.
 
     Not `in_process`: what is sent is written by a process of its own, so that answers do not wait
     for it.

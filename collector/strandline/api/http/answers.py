@@ -1,4 +1,4 @@
-"""The forms of answers that several routes share, for the OpenAPI document and the columns of CSV."""
+"""The forms of answers that several routes share, for OpenAPI and the columns of CSV."""
 
 from typing import Any, Generic, Literal, NotRequired, TypeVar
 

@@ -26,7 +26,7 @@ GZIP = b"\x1f\x8b"
 
 
 class Room:
-    """The memory that all bodies of a process share while they are read and wait for their commit."""
+    """The memory that all bodies share while they are read and wait for their commit."""
 
     def __init__(self, size: int, gauge: Gauge) -> None:
         self.size = size
@@ -72,7 +72,7 @@ class Unpacking:
             self._keep(chunk)
 
     def whole(self) -> bytes:
-        """The body, once everything arrived."""
+        """Return the body, once everything arrived."""
         if self._gzip and not (self._inflating and self._inflating.eof):
             raise BodyError("the gzip stream ends early")
         self._keep(self._head)
@@ -104,7 +104,7 @@ class Unpacking:
 
 @asynccontextmanager
 async def body_of(request: Request, settings: Settings, room: Room) -> AsyncIterator[bytes]:
-    """The unpacked body, or a BodyError.
+    """Give the unpacked body, or raise a BodyError.
 
     Nothing larger than the limit is ever held, and its room is given back.
     """

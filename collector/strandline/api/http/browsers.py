@@ -62,7 +62,7 @@ class RefuseForeignPages:
 
 
 def hosts_of(host: str, allowed: Iterable[str]) -> frozenset[str] | None:
-    """The names that requests may be sent to: those that were set; on loopback also its own.
+    """Return the names that requests may be sent to: those that were set; on loopback also its own.
 
     Elsewhere any if none were set.
 
@@ -86,7 +86,7 @@ def _is_foreign(headers: dict[bytes, str], method: str, host: str) -> bool:
 
 
 def _name_of(host: str) -> str:
-    """A Host header without its port.
+    """Return a Host header without its port.
 
     >>> _name_of("LocalHost:5000"), _name_of("[::1]:5000"), _name_of("[::1]")
     ('localhost', '[::1]', '[::1]')

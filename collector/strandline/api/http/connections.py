@@ -70,23 +70,23 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(TOO_LARGE)
 
     def on_message_begin(self) -> None:
-        """A request begins: after the first one a new wait."""
+        """Wait anew for a head, after the first request."""
         super().on_message_begin()
         if not self._in_head:
             self._await_head()
 
     def on_headers_complete(self) -> None:
-        """The head is whole."""
+        """Stop waiting for the head, which is whole."""
         self._head_is_whole()
         super().on_headers_complete()
 
     def pause_writing(self) -> None:
-        """The client has to read before more is sent; cut it off if it does not."""
+        """Let the client read before more is sent; cut it off if it does not."""
         super().pause_writing()
         self._unread = self.loop.call_later(READ_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """The client has read."""
+        """Note that the client has read."""
         self._client_reads()
         super().resume_writing()
 
@@ -116,7 +116,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def bounded(settings: Settings) -> type[BoundedProtocol]:
-    """The protocol with the bounds of the settings; its connections are counted together."""
+    """Return the protocol with the bounds of the settings; its connections are counted together."""
     protocol = type(
         "Protocol",
         (BoundedProtocol,),

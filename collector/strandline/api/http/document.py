@@ -24,7 +24,10 @@ PROBLEM = {
         "code": {"type": "string"},
     },
 }
-STYLE = "body{font:15px/1.5 system-ui;max-width:60em;margin:2em auto;padding:0 1em}code{background:#8882}dt{margin-top:1em}"
+STYLE = (
+    "body{font:15px/1.5 system-ui;max-width:60em;margin:2em auto;padding:0 1em}"
+    "code{background:#8882}dt{margin-top:1em}"
+)
 Operation = dict[str, Any]
 
 
@@ -56,7 +59,7 @@ def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Operati
 
 
 def _tidy(operation: Operation, route: Route) -> None:
-    """Say the scope and examples, leave out FastAPI's refusal, and that a parameter could be null."""
+    """Say the scope and examples; leave out FastAPI's refusal and null for parameters."""
     scope = route.permission.scope
     fields = route.query.model_fields.items() if route.query is not None else ()
     examples = {field.alias or name: field.examples for name, field in fields}
@@ -84,10 +87,13 @@ def docs_page(document: Mapping[str, Any]) -> str:
         for path, method, operation in sorted(_operations(document), key=lambda one: one[0])
     )
     head = f'<meta charset="utf-8"><title>Strandline API</title><style>{STYLE}</style>'
-    intro = f'<h1>Strandline {__version__}</h1><p>For programs: <a href="openapi.json">openapi.json</a></p>'
+    intro = (
+        f"<h1>Strandline {__version__}</h1>"
+        '<p>For programs: <a href="openapi.json">openapi.json</a></p>'
+    )
     return (
-        "<!doctype html><html "
-        f"lang=en><head>{head}</head><body>{intro}<dl>{entries}</dl></body></html>"
+        "<!doctype html><html lang=en>"
+        f"<head>{head}</head><body>{intro}<dl>{entries}</dl></body></html>"
     )
 
 

@@ -25,7 +25,7 @@ MEDIA: Mapping[str, str] = {name: media for name, (media, _) in WRITERS.items()}
 
 
 def format_of(request: Request, kind: str, given: str | None) -> str:
-    """The format that a request asks for."""
+    """Return the format that a request asks for."""
     if given is not None:
         return given
     wanted = [_weighed(part) for part in request.headers.get("accept", "").split(",")]
@@ -37,7 +37,7 @@ def format_of(request: Request, kind: str, given: str | None) -> str:
 
 
 def media_of(name: str) -> str:
-    """The media type of a format."""
+    """Return the media type of a format."""
     return MEDIA.get(name, "application/json")
 
 
@@ -53,7 +53,7 @@ def _weighed(part: str) -> tuple[float, str]:
 def exported(
     request: Request, path: str, name: str, answer: Mapping[str, Any], columns: tuple[str, ...]
 ) -> Response:
-    """The answer of a path in a format other than JSON.
+    """Return the answer of a path in a format other than JSON.
 
     `columns` are those that items of a list always have.
 

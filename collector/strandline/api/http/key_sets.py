@@ -1,7 +1,8 @@
-"""The public keys of an identity provider (JWKS), from its address or from a file, kept for ten minutes.
+"""The public keys of an identity provider (JWKS), from its address or a file, for ten minutes.
 
-A key that is not among them makes them be read anew, every half minute at most and by one thread at a time: who sends tokens
-with keys that do not exist makes nobody wait, and no storm. A new key is asked for again later, until they have been read since;
+A key that is not among them makes them be read anew, every half minute at most and by one thread
+at a time: who sends tokens with keys that do not exist makes nobody wait, and no storm. A new key
+is asked for again later, until they have been read since;
 only then it is refused. Where they cannot be read, those of before count for a day.
 """
 
@@ -57,7 +58,10 @@ class KeySet:
         self._missing: set[str] = set()  # ids that a set read since did not have
 
     def key(self, id_: str) -> Jwk:
-        """The key with this id; UnauthorizedError if the issuer has none, OverloadError if nobody can say."""
+        """Return the key with this id.
+
+        Raise an UnauthorizedError if the issuer has none, an OverloadError if nobody can say.
+        """
         found, now = self._keys.get(id_), self._clock()
         if found is None or _is_over(self._read_at, FRESH_SECONDS, now):
             self._read_again(now)
@@ -102,7 +106,7 @@ class KeySet:
 
 
 def keys_in(document: bytes) -> dict[str, Jwk]:
-    """The keys of a JWKS that verify signatures, by their ids.
+    """Return the keys of a JWKS that verify signatures, by their ids.
 
     A KeySetError where there is none.
     """

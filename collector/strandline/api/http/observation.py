@@ -60,7 +60,7 @@ def _note(scope: Scope, request_id: bytes, status: int, seconds: float) -> None:
 
 
 def _line(scope: Scope, request_id: bytes, status: int, seconds: float) -> dict[str, Any]:
-    """A line of the access log.
+    """Return a line of the access log.
 
     No query, which may hold what was searched for, and status 0 if nobody waited.
     """
@@ -84,7 +84,7 @@ def _is_logged(settings: Settings, path: str, status: int) -> bool:
 
 
 def _request_id(scope: Scope) -> bytes:
-    """The id that the sender gave it, if that is one; otherwise a new one."""
+    """Return the id that the sender gave it, if that is one; otherwise a new one."""
     for name, value in scope["headers"]:
         if name == b"x-request-id" and _ID.fullmatch(value):
             given: bytes = value

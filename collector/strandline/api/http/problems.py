@@ -66,7 +66,7 @@ NOBODYS = (OperationalError, InterfaceError, InternalError, NoConnectionError)
 def problem(
     status: int, code: str, detail: str, headers: dict[str, str] | None = None, **more: Any
 ) -> Response:
-    """A problem document."""
+    """Return a problem document."""
     title = HTTPStatus(status).phrase
     content = {
         "type": "about:blank",
@@ -80,7 +80,7 @@ def problem(
 
 
 def problem_of(error: StrandlineError) -> Response:
-    """The problem document of an error of the tree."""
+    """Return the problem document of an error of the tree."""
     status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
     match error:
         case OverloadError() | RateError():

@@ -68,7 +68,7 @@ class Rates:
 
 
 def rates_of(settings: Settings) -> dict[str, int]:
-    """The rates of the settings by scope."""
+    """Return the rates of the settings by scope."""
     return {
         "read": settings.max_reads_per_second,
         "ingest": settings.max_ingests_per_second,

@@ -147,9 +147,9 @@ class Route(APIRoute):
             raise ParameterError(self._fault(error.errors()[0])) from None
 
     def _refuse_odd(self, request: Request) -> None:
-        """A misspelt parameter would be an answer to another question.
+        """Refuse parameters that are misspelt, and two of one name.
 
-        Of two of one name only one would count.
+        The answer would be one to another question.
         """
         given = [name for name, _ in request.query_params.multi_items()]
         for name in given:

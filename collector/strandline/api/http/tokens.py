@@ -83,7 +83,7 @@ class Tokens:
 
 
 def _key(jwk: Jwk, algorithm: str) -> jwt.PyJWK:
-    """The issuer's key for this algorithm and no other; an error where it is of another kind."""
+    """Return the issuer's key for this algorithm; raise an error if it is for another one."""
     if jwk.get("alg", algorithm) != algorithm:
         raise jwt.InvalidTokenError("its signature (alg) is not the one that the key is for")
     return jwt.PyJWK(dict(jwk), algorithm=algorithm)
@@ -104,13 +104,14 @@ def _subject(claims: Mapping[str, Any]) -> str:
 
 
 def values_of(claims: Mapping[str, Any], name: str) -> Iterator[str]:
-    """The values of a claim: those of a list, or a text and the words in it, as of `scope`.
+    """Yield the values of a claim: those of a list, or a text and the words in it, as of `scope`.
 
-    `a.b` is b within a, unless a
-    claim is called so.
+    `a.b` is b within a, unless a claim is called so.
 
-    >>> list(values_of({"realm_access": {"roles": ["etl"]}}, "realm_access.roles")), list(values_of({"scope": "a b"}, "scope"))
-    (['etl'], ['a b', 'a', 'b'])
+    >>> list(values_of({"realm_access": {"roles": ["etl"]}}, "realm_access.roles"))
+    ['etl']
+    >>> list(values_of({"scope": "a b"}, "scope"))
+    ['a b', 'a', 'b']
     """
     found: Any = claims.get(name)
     if name not in claims:

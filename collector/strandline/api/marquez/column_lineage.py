@@ -42,7 +42,10 @@ class ColumnsQuery(NodeQuery):
 
 @router.get("/column-lineage", response_model=NodeGraph, responses=refused(404))
 def get_column_lineage(query: Annotated[ColumnsQuery, InQuery()], session: ReadSession) -> Answer:
-    """The columns around a column, a dataset or what a job makes, with `withDownstream` both ways."""
+    """Return the columns around a column, a dataset or what a job makes.
+
+    Both ways with `withDownstream`.
+    """
     now, way = session.micros, Direction.BOTH if query.with_downstream else Direction.UPSTREAM
     with session.connected() as connection:
         start, column = _start(connection, query.node_id, now)
@@ -76,7 +79,7 @@ def _outputs(connection: Connection, start: Start) -> list[Node]:
 
 
 def _start(connection: Connection, text: str, now: int) -> tuple[Start, str | None]:
-    """The node and the column that a nodeId means.
+    """Return the node and the column that a nodeId means.
 
     Of a column's, the last colon that leaves a dataset counts.
     """
@@ -155,7 +158,7 @@ def _node(id_: str, names: tuple[str, str, str], inputs: list[Answer], kind: str
 
 
 def _types(connection: Connection, nodes: Mapping[str, Answer]) -> dict[str, str | None]:
-    """The type of each column that its dataset's schema names."""
+    """Return the type of each column that its dataset's schema names."""
     owners = {id_: id_of("dataset", one["namespace"], one["name"]) for id_, one in nodes.items()}
     groups = groups_of(connection, set(owners.values()))
     schemas = facet_values(connection, DATASET, groups, ("schema",))

@@ -31,8 +31,8 @@ from strandline.store.marquez.versions import (
 )
 
 KEPT = (
-    "type", "name", "physicalName", "namespace", "sourceName", "fields", "tags", "lastModifiedAt", "description",
-    "facets",
+    "type", "name", "physicalName", "namespace", "sourceName", "fields", "tags", "lastModifiedAt",
+    "description", "facets",
 )  # fmt: skip
 Answer = dict[str, Any]
 router = marquez_router()
@@ -52,7 +52,7 @@ def list_versions(
     query: Annotated[PageQuery, InQuery()],
     session: ReadSession,
 ) -> Answer:
-    """The versions of a dataset, the newest first."""
+    """Return the versions of a dataset, the newest first."""
     with session.connected() as connection:
         asked = dataset_asked(connection, namespace, dataset)
         found, total = versions_page(connection, asked.row, session.micros, *query.page)
@@ -66,7 +66,7 @@ def list_versions(
 def get_version(
     namespace: NamespaceName, dataset: DatasetName, version: VersionId, session: ReadSession
 ) -> Answer:
-    """A version of a dataset, by its id or by the id of its snapshot."""
+    """Return a version of a dataset, by its id or by the id of its snapshot."""
     with session.connected() as connection:
         asked = dataset_asked(connection, namespace, dataset)
         found = version_called(connection, asked.row, session.micros, version)

@@ -41,7 +41,7 @@ class Datasets(TypedDict):
 def list_datasets(
     namespace: NamespaceName, query: Annotated[PageQuery, InQuery()], session: ReadSession
 ) -> JSON:
-    """The datasets of a namespace by name."""
+    """Return the datasets of a namespace by name."""
     with session.connected() as connection:
         _, namespace = namespace_called(connection, namespace)
         rows, total = datasets_page(connection, namespace, *query.page)
@@ -53,14 +53,14 @@ def list_datasets(
 
 @router.get(D, response_model=JSON, responses=refused(404))
 def get_dataset(namespace: NamespaceName, dataset: DatasetName, session: ReadSession) -> JSON:
-    """A dataset, under the name by which it is asked for."""
+    """Return a dataset, under the name by which it is asked for."""
     with session.connected() as connection:
         asked = dataset_asked(connection, namespace, dataset)
         return dataset_answer(connection, asked, session.micros)
 
 
 def dataset_answer(connection: Connection, asked: RequestedDataset, now: int) -> dict[str, Any]:
-    """A dataset with its newest version and what its columns come from."""
+    """Return a dataset with its newest version and what its columns come from."""
     answer = dataset_answers(connection, [asked.row], now)[asked.row.id]
     newest = versions_page(connection, asked.row, now, 1, 0)[0][0]
     inputs = column_inputs(connection, [asked.row], now).get(asked.row.id)

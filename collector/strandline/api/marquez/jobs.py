@@ -77,7 +77,7 @@ def list_jobs(query: Annotated[JobsQuery, InQuery()], session: ReadSession) -> J
 def list_jobs_within(
     namespace: NamespaceName, query: Annotated[JobsQuery, InQuery()], session: ReadSession
 ) -> JSON:
-    """The jobs of a namespace, the last heard of first."""
+    """Return the jobs of a namespace, the last heard of first."""
     return _page(session, query, namespace)
 
 
@@ -91,7 +91,7 @@ def _page(session: Session, query: JobsQuery, namespace: str | None) -> JSON:
 
 @router.get(J, response_model=JSON, responses=refused(404))
 def get_job(namespace: NamespaceName, job: JobName, session: ReadSession) -> JSON:
-    """A job."""
+    """Return a job."""
     with session.connected() as connection:
         row = job_row(connection, namespace, job)
         return job_answers(connection, [row], session.micros)[row.id]
@@ -114,7 +114,7 @@ def list_versions(
     query: Annotated[PageQuery, InQuery()],
     session: ReadSession,
 ) -> JSON:
-    """The one version that is kept of a job: as it is."""
+    """Return the one version that is kept of a job: as it is."""
     limit, offset = query.page
     return {
         "versions": [_version(get_job(namespace, job, session))][offset : offset + limit],
@@ -126,7 +126,7 @@ def list_versions(
 def get_version(
     namespace: NamespaceName, job: JobName, version: VersionId, session: ReadSession
 ) -> JSON:
-    """The version of a job, where it is the one that is kept."""
+    """Return the version of a job, where it is the one that is kept."""
     found = _version(get_job(namespace, job, session))
     if found["version"] != version.lower():
         raise NotFoundError(f"unknown version of {job!r}: {version!r}", [found["version"]])

@@ -55,7 +55,7 @@ class Start(NamedTuple):
 
 
 def start_of(connection: Connection, text: str, now: int) -> Start:
-    """The node that a nodeId means.
+    """Return the node that a nodeId means.
 
     With `#version` at its end, at the moment of that version of the dataset. The one version of a
     job is the job as it is.
@@ -92,7 +92,10 @@ def _asked_name(connection: Connection, node: Node, text: str) -> tuple[str, str
 
 @router.get("/lineage", response_model=NodeGraph, responses=refused(404))
 def get_lineage(query: Annotated[NodeQuery, InQuery()], session: ReadSession) -> Answer:
-    """The jobs and datasets around a node: what it comes from and what is made of it, through so many jobs."""
+    """Return the jobs and datasets around a node.
+
+    What it comes from and what is made of it, through so many jobs.
+    """
     now = session.micros
     with session.connected() as connection:
         start = start_of(connection, query.node_id, now)

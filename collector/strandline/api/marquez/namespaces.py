@@ -34,7 +34,7 @@ def list_namespaces(query: Annotated[PageQuery, InQuery()], session: ReadSession
 
 @router.get(N, response_model=JSON, responses=refused(404))
 def get_namespace(namespace: NamespaceName, session: ReadSession) -> JSON:
-    """A namespace."""
+    """Return a namespace."""
     with session.connected() as connection:
         found = namespace_called(connection, namespace)
         return namespace_answers(connection, [found], session.micros)[0]

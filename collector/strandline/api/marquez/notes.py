@@ -1,4 +1,4 @@
-"""Notes of people: tags, what a tag means, and deletions, logged with the name of the key that they came with."""
+"""Notes of people: tags, what a tag means, and deletions, logged with the name of the key."""
 
 from collections.abc import Iterable
 

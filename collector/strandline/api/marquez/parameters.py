@@ -21,7 +21,7 @@ def marquez_router(prefix: str = "/api/v1") -> APIRouter:
 
 
 def any_case(*words: str) -> Any:
-    """Return the validator of one of a few words in any case: Marquez' page writes them in upper case."""
+    """Return the validator of one of a few words; Marquez' page writes them in upper case."""
 
     def word(text: str) -> str:
         if text and text.upper() not in words:

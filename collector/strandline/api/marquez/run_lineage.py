@@ -35,7 +35,7 @@ class Upstream(TypedDict):
 
 @router.get("/runlineage/upstream", response_model=Upstream, responses=refused(404))
 def get_upstream(query: Annotated[UpstreamQuery, InQuery()], session: ReadSession) -> JSON:
-    """The runs that a run's inputs came from, theirs, and so on."""
+    """Return the runs that a run's inputs came from, theirs, and so on."""
     with session.connected() as connection:
         id_ = run_called(connection, query.run_id)
         found = upstream_runs(connection, id_, query.depth)

@@ -58,7 +58,7 @@ def list_runs(
     query: Annotated[PageQuery, InQuery()],
     session: ReadSession,
 ) -> JSON:
-    """The runs of a job, the newest first."""
+    """Return the runs of a job, the newest first."""
     with session.connected() as connection:
         row = job_row(connection, namespace, job)
         ids, total = runs_of_job(connection, row.id, *query.page)
@@ -68,7 +68,7 @@ def list_runs(
 
 @router.get("/jobs/runs/{id:name}", response_model=JSON, responses=refused(404))
 def get_run(run_id: RunId, session: ReadSession) -> JSON:
-    """A run by its id."""
+    """Return a run by its id."""
     with session.connected() as connection:
         id_ = run_called(connection, run_id)
         return run_answers(connection, [id_], session.micros, whole=True)[id_]
@@ -78,7 +78,7 @@ def get_run(run_id: RunId, session: ReadSession) -> JSON:
 def get_facets(
     run_id: RunId, query: Annotated[FacetsQuery, InQuery()], session: ReadSession
 ) -> JSON:
-    """The facets of a run, of its job, or of what it read and wrote."""
+    """Return the facets of a run, of its job, or of what it read and wrote."""
     with session.connected() as connection:
         id_ = run_called(connection, run_id)
         row = runs_by_id(connection, [id_])[id_]

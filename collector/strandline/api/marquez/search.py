@@ -1,4 +1,4 @@
-"""The search of Marquez' page, and the one of its second version, over the names, columns and SQL that are known."""
+"""The searches of Marquez' page, old and new, over the names, columns and SQL that are known."""
 
 import re
 from collections.abc import Iterator
@@ -129,10 +129,10 @@ def _items(connection: Connection, text: str, kind: str | None, most: int) -> li
 
 
 def _texts(session: Session, typed: str) -> Iterator[str]:
-    """Yield the possible texts: Marquez' page does not encode typed `&` and `+`, so they may
-    stand for themselves.
+    """Yield the texts that may have been typed.
 
-    A `%` at an end is Marquez' own sign for any text, where nothing has such a name.
+    Marquez' page does not encode `&` and `+`, so they may stand for themselves. A `%` at an end is
+    its own sign for any text, where nothing has such a name.
     """
     found = _Q.search(session.request.scope["query_string"].decode("latin-1"))
     for text in (
@@ -189,7 +189,7 @@ def _highlight(one: dict[str, Any]) -> dict[str, list[str]]:
 def _newest_runs(
     connection: Connection, kind: str, rows: list[Any], now: int
 ) -> dict[int, dict[str, Any]]:
-    """The last run of each job, or the one that wrote each dataset last."""
+    """Return the last run of each job, or the one that wrote each dataset last."""
     if kind == "dataset":
         writes = newest_writes(connection, [row.id for row in rows], now).items()
         return {

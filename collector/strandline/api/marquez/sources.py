@@ -35,7 +35,7 @@ def list_sources(query: Annotated[PageQuery, InQuery()], session: ReadSession) -
 
 @router.get("/sources/{source:name}", response_model=JSON, responses=refused(404))
 def get_source(source: SourceName, session: ReadSession) -> JSON:
-    """A source."""
+    """Return a source."""
     with session.connected() as connection:
         found = _sources(connection).get(source)
     if found is None:

@@ -33,7 +33,7 @@ class StatsQuery(Query):
 
 @router.get("/stats/lineage-events", response_model=list[JSON])
 def get_lineage_events(query: Annotated[StatsQuery, InQuery()], session: ReadSession) -> list[JSON]:
-    """Runs by how they ended: started, completed, failed, aborted; each once, however often its events came."""
+    """Count the runs by how they ended: started, completed, failed, aborted; each once."""
     edges = _edges(query, session.now)
     with session.connected() as connection:
         return [
@@ -75,7 +75,7 @@ def _spans(edges: list[int]) -> list[JSON]:
 
 
 def _edges(query: StatsQuery, now: datetime) -> list[int]:
-    """The bounds of the last 24 hours, or of the last seven days where somebody lives."""
+    """Return the bounds of the last 24 hours, or of the last seven days where somebody lives."""
     zone = _zone(query.timezone)
     if query.period == "WEEK":
         today = now.astimezone(zone).date()
@@ -86,7 +86,7 @@ def _edges(query: StatsQuery, now: datetime) -> list[int]:
 
 
 def _zone(name: str) -> ZoneInfo:
-    """A time zone; Marquez' page does not encode the `+` of Etc/GMT+1, which arrives as a space."""
+    """Return a time zone; the `+` of Etc/GMT+1 arrives from Marquez' page as a space."""
     try:
         return ZoneInfo(name.strip().replace(" ", "+") or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):

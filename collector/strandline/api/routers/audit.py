@@ -32,8 +32,9 @@ class AuditEntry(TypedDict):
 def get_audit(
     query: Annotated[AuditQuery, InQuery()], session: WholeAdminSession
 ) -> dict[str, Any]:
-    """List the changes, newest first: who, when and from where (status 0: a command on the
-    collector's machine).
+    """List the changes, newest first: who, when and from where.
+
+    Status 0 is a command on the collector's machine.
     """
     cursor = query.cursor
     with read_from(session.whole_engine) as connection:

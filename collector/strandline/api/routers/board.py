@@ -51,8 +51,9 @@ class Board(TypedDict):
 
 @router.get("/groups/board", response_model=Board, responses=refused(404))
 def get_board(query: Annotated[BoardQuery, InQuery()], session: ReadSession) -> dict[str, Any]:
-    """Show the completed barriers of a group's tables: tables upstream first, newest barriers
-    ascending.
+    """Show the completed barriers of a group's tables.
+
+    Tables upstream come first; the newest barriers ascend.
     """
     name, now = query.group, time.time()
     with session.follower.model() as model:
@@ -83,13 +84,13 @@ def get_board(query: Annotated[BoardQuery, InQuery()], session: ReadSession) -> 
 
 
 def _strong(model: Model, tables: Sequence[Table]) -> int | None:
-    """The barrier at which all tables agree, as far as they have one."""
+    """Return the barrier at which all tables agree, as far as they have one."""
     barriers = versions(model, filter(model.is_managed, tables)).values()
     return min((barrier for barrier in barriers if barrier is not None), default=None)
 
 
 def _window(order: Sequence[int], strong: int | None, most: int) -> tuple[list[int], int | None]:
-    """The newest barriers, and where the strong one is older than those, the ones around it.
+    """Return the newest barriers, and where the strong one is older than those, the ones around it.
 
     After which some are left out.
 
@@ -117,7 +118,7 @@ def _tables(model: Model, name: str) -> list[Table]:
 
 
 def _domain_called(model: Model, name: str, access: Access) -> Domain:
-    """The group, or a NotFoundError with those that the key sees."""
+    """Return the group, or a NotFoundError with those that the key sees."""
     domain = model.domains.get(name)
     if domain is None or not sees_domain(model, access, name):
         others = (one for one in sorted(model.domains) if one and sees_domain(model, access, one))

@@ -85,7 +85,7 @@ def get_datasets(query: Annotated[NodeListQuery, InQuery()], session: ReadSessio
 
 @router.get("/datasets/detail", response_model=Detail, responses=refused(404))
 def get_dataset(query: Annotated[NamedQuery, InQuery()], session: ReadSession) -> Answer:
-    """A dataset with all its names and facets."""
+    """Return a dataset with all its names and facets."""
     with session.connected() as connection:
         found = dataset_of(connection, query.namespace, query.name)
         return details.dataset_detail(connection, found, session.micros)
@@ -93,7 +93,7 @@ def get_dataset(query: Annotated[NamedQuery, InQuery()], session: ReadSession) -
 
 @router.get("/datasets/snapshots", response_model=Page[Snapshot], responses=refused(404))
 def get_snapshots(query: Annotated[PartsQuery, InQuery()], session: ReadSession) -> Answer:
-    """The snapshots of a dataset, the newest first."""
+    """Return the snapshots of a dataset, the newest first."""
     with session.connected() as connection:
         found = dataset_of(connection, query.namespace, query.name)
         page = snapshots_of(connection, found, query.limit, query.cursor)
@@ -110,7 +110,10 @@ def get_jobs(query: Annotated[NodeListQuery, InQuery()], session: ReadSession) -
 
 @router.get("/jobs/detail", response_model=Detail, responses=refused(404))
 def get_job(query: Annotated[NamedQuery, InQuery()], session: ReadSession) -> Answer:
-    """A job with its latest run, what ran below it, and all its facets; of a streaming query its batches."""
+    """Return a job with its latest run, what ran below it, and all its facets.
+
+    A streaming query also has its batches.
+    """
     with session.connected() as connection:
         found = job_of(connection, query.namespace, query.name)
         return details.job_detail(connection, found, session.micros)
@@ -126,7 +129,7 @@ def get_barriers(query: Annotated[PartsQuery, InQuery()], session: ReadSession) 
 
 @router.get("/runs", response_model=Page[Run], responses=refused(404))
 def get_runs(query: Annotated[RunListQuery, InQuery()], session: ReadSession) -> Answer:
-    """Runs, the newest first, failed ones with the reason."""
+    """List the runs, the newest first, failed ones with the reason."""
     asked = _filter(query, session, query.namespace)
     with session.connected() as connection:
         job = _job_asked(connection, query)
@@ -135,7 +138,7 @@ def get_runs(query: Annotated[RunListQuery, InQuery()], session: ReadSession) ->
 
 @router.get("/runs/detail", response_model=Run, responses=refused(404))
 def get_run(query: Annotated[RunQuery, InQuery()], session: ReadSession) -> Answer:
-    """A run with inputs, outputs, what ran below it, and all facets."""
+    """Return a run with inputs, outputs, what ran below it, and all facets."""
     with session.connected() as connection:
         job = _job_asked(connection, query)
         return details.run_detail(connection, query.run_id, session.micros, job)

@@ -226,7 +226,7 @@ def get_delays(query: Annotated[DelaysQuery, InQuery()], session: ReadSession) -
 
 @router.get("/expirable", response_model=Expirable, responses=refused(404))
 def get_expirable(query: Annotated[ExpirableQuery, InQuery()], session: ReadSession) -> Answer:
-    """Snapshots that nobody needs, all of them, and why others are kept: `limit` of these, the oldest."""
+    """List the snapshots that nobody needs, and why others stay: the oldest `limit` of these."""
     with session.follower.question(session.access) as (connection, model):
         table = table_of(connection, model, query.namespace, query.name)
         needed = pins(model, table, session.settings.keep_barriers)
@@ -246,7 +246,7 @@ def get_expirable(query: Annotated[ExpirableQuery, InQuery()], session: ReadSess
 
 @router.post("/rollbacks", response_model=RollbackPlan, responses=refused(404, 409))
 def post_rollback(asked: Rollback, session: AdminSession) -> Answer:
-    """Plan a rollback; with `apply`, once its steps are done, the group goes on in its next generation."""
+    """Plan a rollback; with `apply`, its steps are done and the next generation begins."""
 
     def decide_(
         connection: Connection, model: Model, now: float
@@ -282,7 +282,7 @@ def _plan(model: Model, table: Table, asked: Rollback) -> Plan:
 
 
 def plan_answer(found: Plan) -> Answer:
-    """A plan as JSON shows it."""
+    """Return a plan as JSON shows it."""
     steps = [
         {
             "action": s.action,

@@ -1,4 +1,4 @@
-"""POST /api/v2/forget: counts what forgetting a job, a dataset, a run, a namespace or an event changes; `dryRun` false forgets it."""
+"""POST /api/v2/forget: counts what forgetting something changes; `dryRun` false forgets it."""
 
 from typing import Any
 
@@ -40,9 +40,10 @@ class ForgottenRows(TypedDict):
 
 @router.post("/forget", response_model=ForgottenRows, responses=refused(409))
 def post_forget(wanted: Forgetting, session: WholeAdminSession) -> dict[str, Any]:
-    """Forget a job, a dataset (under each of its names), a run, a namespace or an event: everywhere in
-    the store, as if it had never come. By default the rows are counted by table and nothing
-    changes; `dryRun` false forgets. `executed` says which of the two was done. Writers wait
+    """Forget a job, a dataset (under each of its names), a run, a namespace or an event.
+
+    It leaves the whole store, as if it had never come. By default the rows are counted by table and
+    nothing changes; `dryRun` false forgets. `executed` says which of the two was done. Writers wait
     meanwhile.
     """
     if missing := [one for one in _NEEDED[wanted.kind] if not getattr(wanted, one)]:

@@ -77,7 +77,7 @@ async def get_metrics(session: WholeSession) -> Response:
 
 @router.get("/openapi.json", response_model=JSON)
 async def get_document(session: ReadSession) -> Response:
-    """This documentation for programs."""
+    """Return this documentation for programs."""
     return await run_in_threadpool(_document, session)
 
 
@@ -88,7 +88,7 @@ def _document(session: Session) -> Response:
 
 @router.get("/docs", response_class=HTMLResponse)
 async def get_docs(session: ReadSession) -> Response:
-    """This documentation for people."""
+    """Return this documentation for people."""
     return await run_in_threadpool(_docs, session)
 
 

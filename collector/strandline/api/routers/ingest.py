@@ -99,7 +99,10 @@ async def post_event(session: IngestSession) -> Response:
     openapi_extra=_sent({"type": "array", "items": _EVENT}),
 )
 async def post_batch(session: IngestSession) -> Response:
-    """Store an array of OpenLineage events; 204, or 200 with a result for each index where some are rejected."""
+    """Store an array of OpenLineage events.
+
+    204, or 200 with a result for each index where some are rejected.
+    """
     state = session.state
     with state.refusals.noting(agent_of(session.request), session.now) as seen:
         async with body_of(session.request, session.settings, state.room) as raw:
@@ -121,8 +124,9 @@ async def post_batch(session: IngestSession) -> Response:
 
 
 async def _taken(session: Session, raw: bytes) -> list[Fault | Outcome]:
-    """Return the outcome of each element of an array; raise errors that keep good ones from
-    being stored.
+    """Return the outcome of each element of an array.
+
+    Raise errors that keep good ones from being stored.
     """
     asked = raw, session.now, session.access, session.state.senders
     beside = (
@@ -158,7 +162,10 @@ def _refusal(outcome: Outcome) -> InvalidEventError:
 def _all_read(
     raw: bytes, received_at: datetime, access: Access, senders: Senders
 ) -> list[Record | Fault]:
-    """The elements: unread where the writer takes them apart, decoded where the key has to be asked about them."""
+    """Return the elements.
+
+    Unread where the writer takes them apart, decoded where the key has to be asked about them.
+    """
     if access.everything:
         return [Record(element, received_at) for element in _elements(raw)]
     return _all_decoded(raw, received_at, access, senders)
@@ -193,7 +200,7 @@ def _read(
 
 
 def _batch_answer(received: int, faults: dict[int, InvalidEventError]) -> dict[str, Any]:
-    """OpenLineage's answer to a batch that is good in parts, and beside it a result for every index."""
+    """OpenLineage's answer to a batch that is good in parts, with a result for every index."""
     return {
         "status": "partial_success" if len(faults) < received else "error",
         "summary": {

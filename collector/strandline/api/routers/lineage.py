@@ -187,7 +187,7 @@ class RunEdge(TypedDict):
 def get_lineage(
     query: Annotated[asking.LineageQuery, InQuery()], session: ReadSession
 ) -> dict[str, Any]:
-    """Lineage of a dataset or job: which jobs made what from what, and by which rule that is known."""
+    """Return the lineage of datasets or jobs: jobs, datasets, and the rule that knows each edge."""
     if query.granularity == "column":
         return session.answer("/lineage", query)
     if query.around:
@@ -232,7 +232,7 @@ def _between_tables(session: Session, connection: Connection, query: Query) -> d
 def get_nodes(
     query: Annotated[asking.NodesQuery, InQuery()], session: ReadSession
 ) -> dict[str, Any]:
-    """The nodes of that lineage with their distances, the nearest first, without edges: for large graphs."""
+    """Return the nodes of that lineage with their distances, the nearest first, without edges."""
     selection = selection_between(query.asked())
     with session.connected() as connection:
         connection = by_itself(connection)
@@ -241,10 +241,10 @@ def get_nodes(
 
 @router.get("/lineage/map", response_model=Graph[Box, BoxEdge], responses=refused(404))
 def get_map(query: Annotated[asking.MapQuery, InQuery()], session: ReadSession) -> dict[str, Any]:
-    """The whole graph as at most 40 boxes (catalogs, buckets, databases, folders, then tables).
+    """Return the whole graph as at most 40 boxes.
 
-    Boxes have counts by state; edges have the number of jobs that lead from box to box, of all that
-    was reported by then.
+    Boxes are catalogs, buckets, databases or folders, then tables. They have counts by state; edges
+    have the number of jobs that lead from box to box, of all that was reported by then.
     """
     return session.answer("/lineage/map", query)
 
@@ -253,7 +253,7 @@ def get_map(query: Annotated[asking.MapQuery, InQuery()], session: ReadSession) 
 def get_whole_graph(
     query: Annotated[asking.WholeGraphQuery, InQuery()], session: ReadSession
 ) -> dict[str, Any]:
-    """The whole graph: the datasets that were heard of last, with all jobs that read or write them."""
+    """Return the whole graph: the newest datasets, with all jobs that read or write them."""
     with session.connected() as connection:
         starts, more = newest_datasets(connection, query.namespace, query.limit)
         answer = whole_graph(connection, session.view(query), starts, 2 * query.limit)
@@ -268,8 +268,9 @@ def get_whole_graph(
 def get_snapshot_lineage(
     query: Annotated[asking.SnapshotLineageQuery, InQuery()], session: ReadSession
 ) -> dict[str, Any]:
-    """Return the snapshots from which a snapshot was made, and those made from it, with job and
-    barrier.
+    """Return the snapshots that a snapshot was made from, and those made from it.
+
+    With job and barrier.
     """
     with session.connected() as connection:
         return snapshot_lineage_of(
@@ -287,8 +288,9 @@ def get_snapshot_lineage(
 def get_impact(
     query: Annotated[asking.ImpactQuery, InQuery()], session: ReadSession
 ) -> dict[str, Any]:
-    """List the columns, tables and jobs that break if a table or a column goes, with owners and
-    last readers.
+    """List the columns, tables and jobs that break if a table or a column goes.
+
+    With owners and last readers.
     """
     return session.answer("/impact", query)
 
@@ -299,7 +301,7 @@ def get_impact(
 def get_paths(
     query: Annotated[asking.PathsQuery, InQuery()], session: ReadSession
 ) -> dict[str, Any]:
-    """The ways from one node to another: all that lies on any, and a shortest one."""
+    """Return the ways from one node to another: all that lies on any, and a shortest one."""
     return session.answer("/lineage/paths", query)
 
 
@@ -307,8 +309,9 @@ def get_paths(
 def get_changes(
     query: Annotated[asking.ChangesQuery, InQuery()], session: ReadSession
 ) -> dict[str, Any]:
-    """List the datasets, jobs and edges that came or went between two moments; by column also
-    columns and their types.
+    """List the datasets, jobs and edges that came or went between two moments.
+
+    By column also columns and their types.
     """
     return session.answer("/lineage/changes", query, since=micros_of(query.since))
 
@@ -325,5 +328,8 @@ def get_namespaces(
 def get_run_graph(
     query: Annotated[asking.RunGraphQuery, InQuery()], session: ReadSession
 ) -> dict[str, Any]:
-    """The runs that made what a run read, and those that made what they read: by snapshot, else by the last writer."""
+    """Return the runs that made what a run read, and those that made what they read.
+
+    By snapshot, else by the last writer.
+    """
     return session.answer("/runs/lineage", query)

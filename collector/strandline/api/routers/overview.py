@@ -117,7 +117,7 @@ def _labelled(domain: dict[str, Any], labels: Mapping[Table, str]) -> dict[str, 
 
 
 def _attention(trouble: Trouble) -> dict[str, Any]:
-    """A trouble in words, and what it is about."""
+    """Return a trouble in words, and what it is about."""
     kind = KINDS.get(trouble.rule)
     node = f"{kind}:{trouble.about}" if kind else None
     return {"rule": trouble.rule, "text": trouble.text, "node": node, "runId": trouble.run}
@@ -151,7 +151,10 @@ def _domain(model: Model, name: str, now: float) -> dict[str, Any]:
     responses={200: {"content": {"text/event-stream": {}}}},
 )
 async def get_stream(session: ReadSession) -> Response:
-    """Server-sent events: `change` whenever something new was stored, with a number that tells two states apart."""
+    """Stream server-sent events: `change` whenever something new was stored.
+
+    Its number tells two states apart.
+    """
 
     async def lines() -> AsyncIterator[str]:
         seen: str | None = None

@@ -70,7 +70,7 @@ def _asked(connection: Connection, query: EventsQuery) -> EventFilter:
 def get_dead_letters(
     query: Annotated[ReceivedQuery, InQuery()], session: WholeSession
 ) -> dict[str, Any]:
-    """Records that are no events."""
+    """List the records that are no events."""
     with read_from(session.engine) as connection:
         items, cursor = dead_letters_page(connection, query.limit, query.cursor)
     return {"items": items, "nextCursor": cursor}
@@ -78,7 +78,7 @@ def get_dead_letters(
 
 @router.get("/unread-events", response_model=Page[JSON])
 def get_unread(query: Annotated[ReceivedQuery, InQuery()], session: WholeSession) -> dict[str, Any]:
-    """Events that a fault of the collector's own kept from being read: taken again at its next start."""
+    """List events that a fault of the collector kept from being read; its next start takes them."""
     with read_from(session.engine) as connection:
         items, cursor = unread_page(connection, query.limit, query.cursor)
     return {"items": items, "nextCursor": cursor}
@@ -99,7 +99,10 @@ def get_rejected_events(
 def get_rejected(
     query: Annotated[RejectedQuery, InQuery()], session: WholeSession
 ) -> dict[str, Any]:
-    """Rejected events, dead letters and unread events by kind: producer, reason without its values, count, one example."""
+    """List rejected events, dead letters and unread events by kind.
+
+    Producer, reason without its values, count, and one example.
+    """
     session.state.refusals.flush()
     with read_from(session.engine) as connection:
         kinds, complete = rejection_kinds(connection, query.limit)

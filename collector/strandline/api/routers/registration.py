@@ -114,7 +114,7 @@ def get_version(
 
 
 def _as_in_events(namespace: str, name: str) -> tuple[str, str]:
-    """Return the job as its events would name it: without secrets, and no longer than a name may be."""
+    """Return the job as its events would name it: no secrets, no longer than a name may be."""
     return stored_name(namespace), stored_name(name)
 
 

@@ -28,7 +28,7 @@ def get_table(
     query: Annotated[TableQuery, InQuery()],
     session: ReadSession,
 ) -> Response:
-    """The lineage tables of the lakehouse proposals (PIP-5, FLIP-276), with their columns."""
+    """Return a lineage table of the lakehouse proposals (PIP-5, FLIP-276), with its columns."""
     name = table_called(table)
     as_csv, history = query.format == "csv", query.state == "history"
     rows = _csv if as_csv else _json

@@ -145,8 +145,9 @@ def _shown(lease: StoredLease) -> dict[str, Any]:
 
 
 async def wait_for_barrier(session: Session, question: Versions) -> None:
-    """Return when the answer would show the barrier that the reader waits for, if any, or when nobody listens any more;
-    raise WaitedError when the time is over.
+    """Return when the answer would show the barrier that the reader waits for, if any.
+
+    It returns too when nobody listens any more. Raise WaitedError when the time is over.
 
     No thread waits: there are 40 of them, for all questions.
     """
@@ -174,7 +175,7 @@ async def wait_for_barrier(session: Session, question: Versions) -> None:
 
 
 def _missing(session: Session, question: Versions, barrier: int) -> str | None:
-    """Return the tables whose answer does not show `barrier`, with the reasons; None: all show it."""
+    """Return why tables do not show `barrier`; None if all show it."""
     answer, now = weak if question.consistency == "weak" else strong, time.time()
     with session.follower.question(session.access) as (connection, model):
         tables = tables_of(connection, model, question.tables)

@@ -1,4 +1,4 @@
-"""Group commit: one thread writes all waiting requests as one transaction and answers after the commit.
+"""Group commit: one thread writes all waiting requests at once and answers after the commit.
 
 So a 2xx means stored, and many senders share the cost of one commit. Senders that were just
 answered mostly send again at once, so the next group waits for them briefly. Only the thread uses
@@ -25,7 +25,7 @@ Answer = list[Outcome] | StrandlineError
 
 
 class UnstorableError(Exception):
-    """A commit in the writing process failed; the text is the type of the error, which is logged there."""
+    """A commit in the writing process failed; the text is the type of the error logged there."""
 
 
 def complaining(log: FilteringBoundLogger) -> Sparing:

@@ -64,7 +64,7 @@ class Refusals:
             self._complain(f"{type(error).__name__}: {error}".partition("\n")[0])
 
     def add(self, body: bytes, agent: str, error: Exception, at: datetime) -> None:
-        """Count a refused body; `agent`, the sending program, stands in for an unreadable producer."""
+        """Count a refused body; `agent`, the sender, stands in for an unreadable producer."""
         self._on_refused(error.code if isinstance(error, StrandlineError) else "other")
         producer = _cut(complaint(_producer_of(body) or agent))
         reason = _cut(kind_of(complaint(str(error))))
@@ -104,7 +104,7 @@ class Refusals:
 
     @contextmanager
     def noting(self, agent: str, at: datetime) -> Iterator[list[bytes]]:
-        """Count a refusal raised inside; the caller appends the body to the list once it is read."""
+        """Count a refusal raised inside; the caller appends the body once it is read."""
         read: list[bytes] = []
         try:
             yield read

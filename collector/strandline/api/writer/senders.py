@@ -108,7 +108,7 @@ class Senders:
                 own += [(access.patterns, claims.job, domain)] if joined else []
         with self._lock:
             for one in own:
-                self._own.put(one, True)
+                self._own.put(one, value=True)
 
 
 def own_runs(connection: Connection, claims: Claims, access: Access) -> list[int]:

@@ -46,7 +46,7 @@ def column_inputs(connection: Connection, rows: Sequence[Any], now: int) -> dict
 def inputs_by_target(
     edges: Iterable[Answer], nodes: Mapping[str, Answer]
 ) -> dict[str, list[Answer]]:
-    """The columns that each column comes from. What no job states by columns is left out."""
+    """Return the columns that each column comes from. What no job states by columns is left out."""
     found: dict[str, dict[tuple[str, ...], Answer]] = defaultdict(dict)
     for edge in edges:
         source, target = nodes[edge["source"]], nodes[edge["target"]]

@@ -87,7 +87,7 @@ def _dataset(
 
 
 def fields_of(facets: Mapping[str, Any], tags: Mapping[str, list[str]]) -> list[Answer]:
-    """The columns of a schema facet."""
+    """Return the columns of a schema facet."""
     schema = facets.get("schema")
     stated = schema.get("fields") if isinstance(schema, dict) else None
     return [
@@ -118,7 +118,7 @@ def _modified(write: Write | None) -> str | None:
 
 
 def called(answer: Answer, namespace: str, name: str) -> Answer:
-    """The same dataset under the name by which it was asked for."""
+    """Return the same dataset under the name by which it was asked for."""
     return answer | {
         "id": {"namespace": namespace, "name": name},
         "namespace": namespace,

@@ -29,7 +29,7 @@ Ends = dict[int, tuple[list[Answer], list[Answer]]]
 def job_answers(
     connection: Connection, rows: Sequence[Any], now: int, *, whole: bool = True
 ) -> dict[int, Answer]:
-    """These jobs by the ids of their rows; `whole`.
+    """Return these jobs by the ids of their rows; `whole`.
 
     With their facets, inputs and outputs, and their last runs with theirs, not the newest alone.
     What a graph has, its edges say.
@@ -102,7 +102,7 @@ def _type(facets: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _ends(connection: Connection, ids: Sequence[int], now: int) -> Ends:
-    """The datasets that each job reads and writes, as its last runs know them, without deleted ones."""
+    """Return the datasets that each job's last runs read and write, without deleted ones."""
     touched = {
         (one.job, one.direction, one.dataset) for one in job_edges_of(connection, View(now), ids)
     }

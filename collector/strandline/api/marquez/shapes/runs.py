@@ -22,7 +22,7 @@ Answer = dict[str, Any]
 def run_answers(
     connection: Connection, ids: Iterable[int], now: int, *, whole: bool = False
 ) -> dict[int, Answer]:
-    """These runs by the ids of their rows; `whole`.
+    """Return these runs by the ids of their rows; `whole`.
 
     With their facets and the versions that they read and made.
     """

@@ -10,9 +10,10 @@ from strandline.store.marquez.annotations import Annotations
 def tags_by_field(
     noted: Annotations, facets: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, list[str]]:
-    """The tags of an entity by its columns, '' for the entity itself, sorted.
+    """Return the tags of an entity by its columns, '' for the entity itself, sorted.
 
-    >>> tags_by_field(Annotations(), {"tags": {"tags": [{"key": "pii", "value": "true"}, {"key": "tier", "value": "1"}]}})
+    >>> tags = [{"key": "pii", "value": "true"}, {"key": "tier", "value": "1"}]
+    >>> tags_by_field(Annotations(), {"tags": {"tags": tags}})
     {'': ['pii', 'tier:1']}
     """
     found: dict[str, set[str]] = defaultdict(set)
