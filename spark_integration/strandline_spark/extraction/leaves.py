@@ -13,7 +13,9 @@ from typing import Any
 from strandline_spark.extraction.unread import UNREADABLE, unread
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.registry import PLANS_IN, READS
+from strandline_spark.jvm.class_names import IDENTIFIER
 from strandline_spark.jvm.client import (
+    JAVA_FAILED,
     JavaObject,
     Jvm,
     Later,
@@ -26,7 +28,7 @@ from strandline_spark.jvm.client import (
 from strandline_spark.jvm.method_handles import UNKNOWN
 from strandline_spark.jvm.parsed_texts import kind_and_place
 from strandline_spark.model.statement import Field
-from strandline_spark.plans.schemas import schema_of
+from strandline_spark.plans.schemas import fields_of, schema_of
 from strandline_spark.plans.tree import Node, is_tree, tree_of
 from strandline_spark.plans.tree_rows import known_of
 from strandline_spark.plans.tree_source import Leaves, Tree, tree_of_plan
@@ -76,6 +78,68 @@ def _of_leaves(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
         slot += _is_source(node)
         for name, inner in nested_plans(node):
             yield from mentions_of(getattr(leaf, name)(), replace(tree, root=inner), jvm)
+    yield from _views(plan, tree.root, unused, jvm)
+
+
+def _views(plan: JavaObject, root: Node, unused: frozenset[int], jvm: Jvm) -> Iterator[Mention]:
+    """Yield the views of a catalog that a plan reads.
+
+    What such a view reads in turn is below it: further views there are not the plan's own inputs.
+    """
+    waiting = [(root, Later(lambda: plan))]
+    while waiting:
+        node, below = waiting.pop()
+        if id(node) in unused:
+            continue
+        if node.name == "View" and not below.isTempView():
+            yield _view(below)
+            continue
+        if _may_be_view(node) and (view := _view_of_catalog(below, jvm)) is not None:
+            yield view
+            continue
+        for index, child in enumerate(node.children):
+            waiting.append((child, Later(partial(_child, below, index))))
+
+
+def _may_be_view(node: Node) -> bool:
+    """Return whether it is a query under the whole name of something in a catalog."""
+    if node.name != "SubqueryAlias" or not node.children[0].children:
+        return False
+    identifier = node.fields.get("identifier", node.fields)  # in JSON, or in rows
+    return "," in identifier.get("qualifier", "") and node.children[0].name != "View"
+
+
+def _view_of_catalog(alias: JavaObject, jvm: Jvm) -> Mention | None:
+    """Return the mention of a catalog's own view, whose query stands under its name.
+
+    None for a table of which Spark reads more than its relation, as with CHAR columns.
+    """
+    try:
+        catalog_name, *namespace = jvm.sequence(alias.identifier().qualifier())
+        catalog = jvm.session.sessionState().catalogManager().catalog(catalog_name)
+        parts = jvm.array("java.lang.String", *namespace)
+        identifier = jvm.static(IDENTIFIER, "of")(parts, alias.identifier().name())
+        if not catalog.viewExists(identifier):
+            return None
+        return Mention(
+            fields_of(alias.schema()), catalog=catalog, identifier=identifier, provider="view"
+        )
+    except JAVA_FAILED:  # a catalog without views
+        return None
+
+
+def _child(plan: JavaObject, index: int) -> JavaObject:
+    return plan.children().apply(index)
+
+
+def _view(view: JavaObject) -> Mention:
+    """Return the mention of a view; of one that cannot be read, that and why."""
+    try:
+        name = view.desc().identifier()
+        options = {"database": str(optional(name.database())), "view": str(name.table())}
+        return Mention(fields_of(view.desc().schema()), provider="view", options=options)
+    except UNREADABLE as error:
+        return Mention(unread=unread("View", error))
 
 
 def _mentions(leaf: JavaObject, node: Node, jvm: Jvm) -> list[Mention]:

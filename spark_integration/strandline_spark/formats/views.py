@@ -1,7 +1,4 @@
-"""Views that a catalog keeps.
-
-Reading one is reading the tables below it; only making one mentions the view.
-"""
+"""Views that the session catalog keeps: they are called as Spark calls them."""
 
 from __future__ import annotations
 
@@ -13,11 +10,11 @@ from strandline_spark.formats.catalog_tables import (
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.client import Jvm
-from strandline_spark.model.statement import Dataset
+from strandline_spark.model.statement import Dataset, Symlink
 
 
 class Views(Format):
-    """CREATE VIEW."""
+    """A view that is made or read."""
 
     name = "view"
     rank = 20
@@ -26,14 +23,16 @@ class Views(Format):
         if mention.provider != "view" or "view" not in mention.options:
             return None
         name = f"{mention.options['database']}.{mention.options['view']}"
-        catalog = session_catalog(jvm)
+        whole_name = f"{SESSION_CATALOG}.{name}"
+        namespace = warehouse_namespace(jvm)
         return Dataset(
-            warehouse_namespace(jvm),
-            name,
+            namespace,
+            whole_name,
             self.name,
             mention.schema,
-            catalog,
-            f"{SESSION_CATALOG}.{name}",
+            session_catalog(jvm),
+            whole_name,
+            (Symlink(namespace, name, "TABLE"),),
         )
 
 

@@ -73,7 +73,7 @@ NODES: dict[str, Fields] = {
     f"{LOGICAL}WithCTE": {},
     f"{LOGICAL}CTERelationDef": {"id": "id"},
     f"{LOGICAL}CTERelationRef": {"cteId": "cteId", **_ATTRIBUTES},
-    f"{LOGICAL}SubqueryAlias": {},
+    f"{LOGICAL}SubqueryAlias": {"qualifier": "identifier.qualifier.toString"},
     f"{LOGICAL}View": {},
     f"{LOGICAL}Distinct": {},
     f"{LOGICAL}Union": {},

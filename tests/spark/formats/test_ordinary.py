@@ -23,7 +23,7 @@ EXPECTED_EVENTS = [
     "shop.orders <- ",
     "shop.totals <- shop.orders shop.people: name, SUM(amount)",
     "shop.large <- shop.orders: id, amount",
-    "shop.few <- shop.orders: id, amount",
+    "shop.few <- shop.large shop.orders: id, amount",
     "shop.low <- shop.orders: id, amount",
     "shop.high <- shop.orders: id, (amount * 2)",
     "shop.most <- shop.orders: person, MAX(amount)",

@@ -93,8 +93,8 @@ def test_view_is_renamed(lake: Any) -> None:
     lake.sql("CREATE VIEW moved.v AS SELECT 1 AS id")
     output = done(lake, "ALTER VIEW moved.v RENAME TO moved.w")
 
-    assert (output.dataset.name, output.dataset.format) == ("moved.w", "view")
-    assert output.before == (output.dataset.namespace, "moved.v")
+    assert (output.dataset.name, output.dataset.format) == ("spark_catalog.moved.w", "view")
+    assert output.before == (output.dataset.namespace, "spark_catalog.moved.v")
 
 
 def test_event_has_the_standard_facet(lake: Any) -> None:

@@ -141,9 +141,11 @@ class Iceberg(Format):
         table = _qualified(mention)
         catalog = _catalog(mention.catalog, table, jvm)
         link = _symlink(catalog, table, jvm)
-        return Dataset(link.namespace, link.name, "view", mention.schema, catalog, table)
+        return Dataset(link.namespace, table, "view", mention.schema, catalog, table, (link,))
 
     def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
+        if mention.table is None:  # a view
+            return None
         start, end = (
             mention.options.get("start-snapshot-id"),
             mention.options.get("end-snapshot-id"),
@@ -162,6 +164,8 @@ class Iceberg(Format):
         return incremental(scan, jvm)
 
     def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
+        if mention.table is None:  # a view
+            return None
         if scan.table != _qualified(mention) and scan.table != str(
             iceberg_table(mention.table).name()
         ):
