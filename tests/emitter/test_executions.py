@@ -61,6 +61,15 @@ def test_write_reports_its_plan_at_start_and_its_snapshot_at_the_end() -> None:
     ]
 
 
+def test_view_says_that_it_is_one() -> None:
+    view = replace(TRANSFERS, format="view")
+    started_event = start_of(insert(CREDITS, view))
+
+    assert started_event["inputs"][0]["facets"]["datasetType"]["datasetType"] == "VIEW"
+    assert "datasetType" not in started_event["outputs"][0]["facets"]
+    assert start_of(insert(view))["outputs"][0]["facets"]["datasetType"]["datasetType"] == "VIEW"
+
+
 @pytest.mark.parametrize(("error", "change"), [(None, "RENAME"), ("it is there", "ALTER")])
 def test_rename_is_told_once_it_is_done(error: str | None, change: str) -> None:
     renamed = Statement("RenameTable", outputs=(Output(CREDITS, "rename", before=("w", "old")),))

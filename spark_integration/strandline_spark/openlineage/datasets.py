@@ -11,6 +11,7 @@ from openlineage.client.event_v2 import InputDataset, OutputDataset
 from openlineage.client.facet_v2 import (
     catalog_dataset,
     column_lineage_dataset,
+    dataset_type_dataset,
     dataset_version_dataset,
     lifecycle_state_change_dataset,
     output_statistics_output_dataset,
@@ -184,6 +185,8 @@ def lineage_facet(sources: Sequence[tuple[str, str]]) -> lineage.LineageDatasetF
 
 def _facets(dataset: Dataset) -> dict[str, Any]:
     facets: dict[str, Any] = provider_facets(dataset.facets)
+    if dataset.format == "view":
+        facets["datasetType"] = dataset_type_dataset.DatasetTypeDatasetFacet("VIEW")
     if dataset.schema:
         facets["schema"] = _schema(dataset.schema)
     if dataset.catalog is not None:

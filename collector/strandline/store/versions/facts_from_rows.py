@@ -5,20 +5,24 @@ and in which order news tell of a run.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import orjson
 from sqlalchemy import Connection, Row, Select, select
 
 from strandline.core.changes.rows import ELSEWHERE
+from strandline.core.openlineage.facets import DATASET
 from strandline.core.openlineage.run_states import NAMES
 from strandline.core.versions.facts import BarrierCommitted, Fact, Job, RunEnded, RunStarted, Table
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
 from strandline.store.schema.run_tables import job_domains, jobs, runs
 from strandline.store.schema.snapshot_tables import job_barriers
+from strandline.store.sql.compression import expand
+from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import among_given, pairs_given
 from strandline.store.versions.consumed import batch_commits, batch_jobs, commit_of, uses_of
 from strandline.store.versions.fact_log import RUN, VersionNews
@@ -112,16 +116,37 @@ def _runs() -> Select[Any]:
 def _relations(
     connection: Connection, ids: Sequence[int]
 ) -> dict[int, tuple[tuple[Table, ...], tuple[Table, ...]]]:
+    """Return the tables that each run reads and writes; a view is none, the tables below it are."""
+    rows = connection.execute(_tables(), {"runs": ids}).all()
+    views = _views(connection, {row.dataset_id for row in rows})
     found: dict[int, tuple[list[Table], list[Table]]] = {}
-    for row in connection.execute(_tables(), {"runs": ids}):
-        found.setdefault(row.run_id, ([], []))[row.direction].append((row.namespace, row.name))
+    for row in rows:
+        if row.dataset_id not in views:
+            found.setdefault(row.run_id, ([], []))[row.direction].append((row.namespace, row.name))
     return {run: (tuple(reads), tuple(writes)) for run, (reads, writes) in found.items()}
+
+
+def _views(connection: Connection, dataset_ids: Collection[int]) -> set[int]:
+    """Return the datasets whose newest `datasetType` facet says that they are views."""
+    if not dataset_ids:
+        return set()
+    stated = facet_rows(one_of(dataset_ids), (DATASET,), one_of(["datasetType"]))
+    rows = newest_rows(connection.execute(select(stated)))
+    return {row.entity_id for row in rows if row.content is not None and _is_view(row.content)}
+
+
+def _is_view(body: bytes) -> bool:
+    try:
+        return str(orjson.loads(expand(body)).get("datasetType")).upper() == "VIEW"
+    except (ValueError, AttributeError):
+        return False
 
 
 @cache
 def _tables() -> Select[Any]:
     return (
-        select(relations.c.run_id, relations.c.direction, canonical.c.namespace, canonical.c.name)
+        select(relations.c.run_id, relations.c.direction, relations.c.dataset_id)
+        .add_columns(canonical.c.namespace, canonical.c.name)
         .join(datasets, datasets.c.id == relations.c.dataset_id)
         .join(canonical, canonical.c.id == datasets.c.canonical_id)
         .where(among_given(relations.c.run_id, "runs"), relations.c.creates != ELSEWHERE)
