@@ -250,14 +250,17 @@ def test_newest_question_is_stopped_while_memory_is_short_and_none_begins(
         with pytest.raises(StoppedError, match="the memory of the server is short; ask again"):
             await newest
 
-        waiting = asyncio.create_task(asked.answer(fake_request(), "", lambda: None))
+        waiting = [asyncio.create_task(asked.answer(fake_request(), "", loop)) for _ in range(2)]
+        await asyncio.sleep(0.05)
+        assert asked.counts == (1, 2)
+        first.cancel()
         await asyncio.sleep(0.05)
         assert asked.counts == (1, 1)
         is_short.clear()
-        await waiting
-        assert not first.done()
+        while asked.counts != (2, 0):
+            await asyncio.sleep(0.01)
         is_over.set()
-        await first
+        await asyncio.gather(*waiting)
         await asked.end()
 
     asyncio.run(ask_all())

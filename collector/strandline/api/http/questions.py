@@ -125,11 +125,9 @@ class Questions:
 
     def _give_turns(self) -> None:
         """Let those that wait longest run, where there is a thread for their client."""
-        if self._is_short and self._running:
-            return
         running = Counter(question.client for question in self._running)
         for question in list(self._waiting):
-            if len(self._running) >= RUNNING:
+            if len(self._running) >= RUNNING or (self._is_short and self._running):
                 return
             if running[question.client] >= RUNNING_OF_CLIENT:
                 continue
