@@ -53,7 +53,7 @@ def time_argument(text: str) -> datetime:
 
 
 def add_list_output(parser: ArgumentParser, as_json: str = "the answer as JSON") -> None:
-    """--json, --csv and --format of a command that prints a list."""
+    """Add --json, --csv and --format to a command that prints a list."""
     parser.add_argument("--json", action="store_const", dest="format", const="json", help=as_json)
     parser.add_argument(
         "--csv", action="store_const", dest="format", const="csv", help="the answer as CSV"
@@ -108,14 +108,14 @@ def _facet(text: str) -> str:
 
 
 def add_as_of(parser: ArgumentParser) -> None:
-    """--as-of."""
+    """Add --as-of."""
     parser.add_argument(
         "--as-of", type=_moment, metavar="TIME", help=f"as it was then, in UTC: {EXAMPLES}"
     )
 
 
 def add_state(parser: ArgumentParser) -> None:
-    """--state."""
+    """Add --state."""
     parser.add_argument(
         "--state",
         choices=("recent", "latest", "running"),
@@ -126,13 +126,13 @@ def add_state(parser: ArgumentParser) -> None:
 
 
 def add_view(parser: ArgumentParser) -> None:
-    """--as-of and --state."""
+    """Add --as-of and --state."""
     add_as_of(parser)
     add_state(parser)
 
 
 def add_selection(parser: ArgumentParser) -> None:
-    """--namespace, --kind, --tag and --facet: each may be given several times."""
+    """Add --namespace, --kind, --tag and --facet: each may be given several times."""
     parser.add_argument(
         "--namespace",
         action="append",
@@ -154,7 +154,7 @@ def add_selection(parser: ArgumentParser) -> None:
 
 
 def add_output(parser: ArgumentParser, kind: str) -> None:
-    """--json, --csv, --format, --url and --key."""
+    """Add --json, --csv, --format, --url and --key."""
     formats = ("json", "csv") if kind == "list" else GRAPH_FORMATS
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
     parser.add_argument(

@@ -88,7 +88,7 @@ def catalog_options_arguments(parser: ArgumentParser) -> None:
 
 
 def tables_arguments(parser: ArgumentParser) -> None:
-    """`publish`, and where to."""
+    """Add the command's own arguments."""
     parser.add_argument(
         "action", choices=("publish",), help="replace the tables by what the store has now"
     )

@@ -81,7 +81,7 @@ def lineage_arguments(parser: ArgumentParser) -> None:
 
 
 def impact_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the removed thing."""
+    """Add the command's own arguments."""
     parser.add_argument(
         "node", metavar="TABLE[.COLUMN]", help="a table, a column of one, or job:NAMESPACE:NAME"
     )
@@ -95,7 +95,7 @@ def impact_arguments(parser: ArgumentParser) -> None:
 
 
 def paths_arguments(parser: ArgumentParser) -> None:
-    """From where to where."""
+    """Add the command's own arguments."""
     parser.add_argument("from_", metavar="FROM", help="a table or job")
     parser.add_argument("to", metavar="TO", help="a table or job")
     parser.add_argument("--from-column", metavar="NAME", help="only from this column")
@@ -108,7 +108,7 @@ def paths_arguments(parser: ArgumentParser) -> None:
 
 
 def changes_arguments(parser: ArgumentParser) -> None:
-    """Since when, and around what."""
+    """Add the command's own arguments."""
     parser.add_argument(
         "node", nargs="*", help="only around these tables or jobs (default: the newest datasets)"
     )
@@ -136,7 +136,7 @@ def changes_arguments(parser: ArgumentParser) -> None:
 
 
 def namespaces_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of limit and moment."""
+    """Add the command's own arguments."""
     parser.add_argument(
         "--limit",
         type=number(1, MOST_OF_DATABASE),
@@ -148,7 +148,7 @@ def namespaces_arguments(parser: ArgumentParser) -> None:
 
 
 def search_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of a search."""
+    """Add the command's own arguments."""
     parser.add_argument(
         "text",
         type=name_argument,
@@ -182,7 +182,7 @@ def lists_arguments(parser: ArgumentParser) -> None:
 
 
 def runs_arguments(parser: ArgumentParser) -> None:
-    """Add the same, and a job."""
+    """Add the arguments of a list, and the job."""
     parser.add_argument(
         "job",
         nargs="?",
@@ -235,7 +235,7 @@ def events_arguments(parser: ArgumentParser) -> None:
 
 
 def rejected_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
+    """Add the command's own arguments."""
     parser.add_argument(
         "--limit", type=number(1, 1_000), default=50, help="how many kinds at most (default: 50)"
     )

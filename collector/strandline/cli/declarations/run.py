@@ -32,7 +32,7 @@ def demo_arguments(parser: ArgumentParser) -> None:
 
 
 def keys_arguments(parser: ArgumentParser) -> None:
-    """`add NAME`, `revoke NAME`, `list`."""
+    """Add `add NAME`, `revoke NAME` and `list`."""
     from strandline.core.access.granted import SCOPES
 
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
