@@ -15,6 +15,7 @@ from strandline.core.openlineage.times import micros_of
 from strandline.errors import RefusedError
 from strandline.runtime.expiring import expire_old
 from strandline.store.ingest import retention
+from strandline.store.ingest.labels import relabel
 from strandline.store.ingest.retention import Expired, clock_of, expire, keep_writers_out
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.facets import merged_facets
@@ -127,6 +128,38 @@ def test_expired_run_takes_its_quarantined_facets_along(engine: Engine) -> None:
 
     assert rows(engine, "SELECT count(*) FROM runs") == [(1,)]
     assert rows(engine, "SELECT count(*) FROM facets WHERE problem <> ''") == [(0,)]
+
+
+def test_expired_run_takes_the_id_of_its_spark_application_along(engine: Engine) -> None:
+    know_the_newest_alone(engine)
+    for run, days in ((1, 30), (2, 1)):
+        facets = {"spark_applicationDetails": {"applicationId": f"local-{run}"}}
+        store_ago(engine, days, event("COMPLETE", run, facets=facets))
+
+    drop(engine, 10)
+
+    assert rows(engine, "SELECT texts FROM search_texts") == [("local-2",)]
+
+
+def test_table_that_took_a_renamed_ones_name_stays_apart_when_its_writes_expire(
+    engine: Engine,
+) -> None:
+    know_the_newest_alone(engine)
+    change = {
+        "lifecycleStateChange": "RENAME",
+        "previousIdentifier": {"namespace": A["namespace"], "name": A["name"]},
+    }
+    renamed = dataset("bank.archive", lifecycleStateChange=change)
+    store_ago(engine, 30, event("COMPLETE", 1, "rename", outputs=[renamed]))
+    store_ago(engine, 29, event("COMPLETE", 2, outputs=[A]))
+    store_ago(engine, 1, event("COMPLETE", 3, outputs=[B]))
+
+    drop(engine, 10)
+
+    with engine.begin() as connection:
+        assert relabel(connection) == 0
+    joined = "SELECT name FROM datasets WHERE canonical_id <> id"
+    assert rows(engine, joined) == rows(engine, "SELECT type FROM dataset_aliases") == []
 
 
 def test_parents_of_a_kept_run_are_kept(engine: Engine) -> None:

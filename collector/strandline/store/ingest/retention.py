@@ -15,6 +15,7 @@ from sqlalchemy import Connection, delete, func, select, text
 
 from strandline.core.changes.extraction import relation_id_of
 from strandline.core.changes.rows import QUARANTINED
+from strandline.core.identity import RENAMED
 from strandline.core.openlineage.facets import INPUT, OUTPUT
 from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.archived import forget_archived_keys
@@ -25,6 +26,7 @@ from strandline.store.schema.archive_tables import archive_batches
 from strandline.store.schema.conditions import NOW
 from strandline.store.schema.dataset_tables import facets
 from strandline.store.schema.received_tables import raw_events
+from strandline.store.search.finding import APPLICATION
 from strandline.store.sql.body_references import drop_references
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import raise_epoch
@@ -67,10 +69,20 @@ _OLD_RECORDS = (
     "snapshot_uses WHERE at < :cutoff",
     "job_barriers WHERE at < :cutoff",
 )
+# The write that shows that a name was used again may be of an old run (core/identity.believed).
+_RENAMES_OF_NAMES_USED_AGAIN = f"""dataset_aliases
+ WHERE type = '{RENAMED}'
+   AND at < (
+       SELECT max(again.at) FROM job_relations again
+        WHERE again.dataset_id = dataset_aliases.alias_id
+          AND again.direction = 1
+          AND again.ran = 1)"""
 # Each table after those whose rows are found by way of it. Kinds are those of facets.kind.
 _ROWS_OF_OLD_RUNS = (
+    _RENAMES_OF_NAMES_USED_AGAIN,
     "facets WHERE entity_id IN (SELECT id FROM old_runs) AND kind IN (1, 11)",
     "facet_uses WHERE entity_id IN (SELECT id FROM old_runs)",
+    f"search_texts WHERE id IN (SELECT id FROM old_runs) AND kind = {APPLICATION}",
     "run_templates WHERE run_id IN (SELECT id FROM old_runs)",
     "job_relations WHERE run_id IN (SELECT id FROM old_runs)",
     "run_parents WHERE run_id IN (SELECT id FROM old_runs)",
