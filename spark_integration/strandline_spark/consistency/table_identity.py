@@ -44,7 +44,7 @@ class Identities:
         self._jvm = Jvm(spark._jvm, self._session)
 
     def behind(self, table: str) -> tuple[Dataset, ...]:
-        """Return what a read of the name reads: one dataset, or for a view all of its own.
+        """Return what a read of the name reads: one dataset, or for a view all tables below it.
 
         Raises UnknownTableError.
         """
@@ -52,7 +52,8 @@ class Identities:
             execution = self._session.table(table).queryExecution()
         except (Py4JError, PySparkException) as error:
             raise UnknownTableError(f"{table}: {str(error).strip().splitlines()[0]}") from error
-        return self._reader.at_start(execution).inputs
+        inputs = self._reader.at_start(execution).inputs
+        return tuple(dataset for dataset in inputs if not dataset.is_view)
 
     def of(self, table: str) -> Identity:
         """The identity of a table with snapshots.

@@ -136,6 +136,11 @@ class Dataset:
     facets: Mapping[str, Any] = field(default_factory=dict)  # facets of a provider's own
     streamed: bool = False  # a source of a streaming query, consumed up to its snapshot
 
+    @property
+    def is_view(self) -> bool:
+        """True for a view, which has no rows of its own."""
+        return self.format == "view"
+
 
 @dataclass(frozen=True, slots=True)
 class Output:

@@ -185,7 +185,7 @@ def lineage_facet(sources: Sequence[tuple[str, str]]) -> lineage.LineageDatasetF
 
 def _facets(dataset: Dataset) -> dict[str, Any]:
     facets: dict[str, Any] = provider_facets(dataset.facets)
-    if dataset.format == "view":
+    if dataset.is_view:
         facets["datasetType"] = dataset_type_dataset.DatasetTypeDatasetFacet("VIEW")
     if dataset.schema:
         facets["schema"] = _schema(dataset.schema)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fixtures.spark_lake import formats
+from strandline_spark.consistency.table_identity import Identities
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.model.statement import Statement
 
@@ -49,6 +50,7 @@ def test_view_is_an_input_beside_its_tables(lake: Any, provider: str, rows_after
     statement = read_by(frame, rows_after)
 
     assert tables(statement) == {base, view}
+    assert {one.table for one in Identities(lake).behind(f"seen.v_{table}")} == {base}
     assert statement.inputs[0].table == base  # a job that only reads is called after it
     assert (statement.inputs[1].name, statement.inputs[1].format) == (view, "view")
     assert [link.name for link in statement.inputs[1].symlinks] == [f"seen.v_{table}"]
