@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from fixtures.versions_server.events import LAKE, appended, dataset, event
+from fixtures.versions_server.events import (
+    LAKE,
+    appended,
+    barrier_facet,
+    committed,
+    dataset,
+    event,
+    started,
+)
 from fixtures.versions_server.server import Server
 from strandline.store.versions.answers import expiry_of
 from strandline.store.versions.snapshot_history import heads_of, snapshot_lines
@@ -27,6 +35,22 @@ def read(at: float, snapshot: str, **more: Any) -> JSON:
     )
 
 
+def micro_batch(number: int, parent: str | None, **more: Any) -> JSON:
+    """A plain stream's micro-batch, which appends to a table what is new in another."""
+    since = {"fromSnapshotId": f"s{number - 1}"} if number > 1 else {}
+    on = {"parentSnapshotId": parent} if parent is not None else {}
+    made = {"format": "iceberg", "snapshotId": f"t{number}", "operation": "append", **on, **more}
+    at = 10.0 * number
+    return event(
+        "RUNNING",
+        "copy",
+        at,
+        run_facets=barrier_facet("d", number, at - 1, at),
+        inputs=[dataset("db.s", "input", {"snapshotId": f"s{number}", **since})],
+        outputs=[dataset(T, "output", made)],
+    )
+
+
 def lines(server: Server) -> tuple[list[str], list[str]]:
     with server.engine.connect() as connection:
         return snapshot_lines(connection, (LAKE, T))
@@ -43,6 +67,24 @@ def test_branch_commit_of_a_base_table_makes_no_barrier(server: Server, aside: J
     server.post(appended("ingest", 4, T, "m3", "m2"), appended("ingest", 5, T, "b2", "b1", **aside))
 
     assert (server.snapshots(T, consistency="weak"), server.barriers(T)) == ({T: "m3"}, {T: 3})
+
+
+@ASIDE
+def test_stream_whose_micro_batch_went_to_a_branch_completes_nothing_more(
+    server: Server, aside: JSON
+) -> None:
+    """Main lacks the rows of that micro-batch, as it lacks none of one that wrote nothing."""
+    server.post(started("ingest", 0, [], ["db.s"], domain="d"))
+    for number in (1, 2, 3):
+        parents = {"db.s": f"s{number - 1}"} if number > 1 else {}
+        server.post(
+            committed("ingest", 10.0 * number - 5, number, {}, {"db.s": f"s{number}"}, domain="d",
+                      parents=parents)
+        )  # fmt: skip
+    server.post(started("copy", 9, ["db.s"], [T], domain="d"))
+    server.post(micro_batch(1, None), micro_batch(2, "t1", **aside), micro_batch(3, "t1"))
+
+    assert server.snapshots(T, consistency="weak") == {T: "t1"}
 
 
 @ASIDE

@@ -112,7 +112,8 @@ class BarrierCommitted(msgspec.Struct, frozen=True, gc=False):
 
     Not `stated`: the commit names no barrier, and `barrier` only counts the micro-batches (0: a
     batch run). Which barriers it completes follows from what it read. `query`: the streaming query,
-    which is a new one with each checkpoint folder.
+    which is a new one with each checkpoint folder. `aside`: the tables that got a commit which main
+    has not, of a branch or staged.
     """
 
     job: Job
@@ -128,6 +129,7 @@ class BarrierCommitted(msgspec.Struct, frozen=True, gc=False):
     stated: bool = True
     query: str = ""
     incarnation: int | None = None
+    aside: tuple[Table, ...] = ()
 
 
 class RunEnded(msgspec.Struct, frozen=True, gc=False):

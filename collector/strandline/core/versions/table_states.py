@@ -35,10 +35,13 @@ def state_of(model: Model, step: Step, table: Table) -> TableState:
 
 
 def _idle_before(model: Model, step: Step, table: Table) -> list[Step]:
-    """Return the micro-batches right before this one that made nothing of the table, the first first."""
+    """Return the micro-batches right before this one that made nothing of the table, in order.
+
+    What one committed to a branch, or staged, is rows that the table lacks.
+    """
     steps, idle = model.steps[step.job], list[Step]()
     before = steps.before(step)
-    while before is not None and table not in before.outputs:
+    while before is not None and table not in (*before.outputs, *before.fact.aside):
         idle.append(before)
         before = steps.before(before)
     return idle[::-1]

@@ -91,8 +91,9 @@ def left_of_fact(fact: Fact, names: _Names) -> Fact | None:
             return msgspec.structs.replace(
                 fact, reads=names.tables(reads), writes=names.tables(writes)
             )
-        case f.BarrierCommitted(written=written, used=used):
-            return _with(fact, written=names.of_tables(written), used=names.of_tables(used))
+        case f.BarrierCommitted(written=written, used=used, aside=aside):
+            tables = {"written": names.of_tables(written), "used": names.of_tables(used)}
+            return _with(fact, **tables, aside=names.tables(aside))
         case f.JobPlaced(snapshots=snapshots):
             return msgspec.structs.replace(
                 fact, snapshots=tuple(one for one in snapshots if not names.is_table(*one[0]))

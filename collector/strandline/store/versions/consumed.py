@@ -242,6 +242,7 @@ def commit_of(run: StoredRun, row: Row[Any], uses: Iterable[Any]) -> BarrierComm
         stated,
         row.query_id,
         _incarnation(row.facet),
+        _aside(uses),
     )
 
 
@@ -281,6 +282,12 @@ def _written(uses: Iterable[Any]) -> tuple[WrittenSnapshot, ...]:
         for use, below in uses
         if use.direction == SINK and not use.aside
     )
+
+
+def _aside(uses: Iterable[Any]) -> tuple[Table, ...]:
+    """Return the tables with a commit that main has not."""
+    aside = {(use.namespace, use.name) for use, _ in uses if use.direction == SINK and use.aside}
+    return tuple(sorted(aside))
 
 
 def _restored(use: Row[Any], own: Mapping[Table, Row[Any]]) -> str | None:
