@@ -3,8 +3,11 @@
 import pytest
 from sqlalchemy import Engine
 
+from strandline.core.openlineage.names import id_of
 from strandline.core.versions.facts import BarrierCommitted
 from strandline.store.lineage.made_from import checkpoints_of
+from strandline.store.lineage.run_state import rows_of_runs
+from strandline.store.marquez.runs import touched_by_runs, version_id
 from strandline.store.versions.fact_log import RUN, VersionNews
 from strandline.store.versions.facts_from_rows import facts_of
 from worlds.builders import NOON, QUERY, Json, batch, dataset, event, rows, snapshot, store
@@ -43,8 +46,11 @@ def test_the_last_commit_of_a_barrier_is_the_only_one_that_shows_all_of_it(engin
         facts = facts_of(connection, [VersionNews(1, RUN, run_id, 1)])
         (committed,) = [fact for fact in facts if isinstance(fact, BarrierCommitted)]
         (checkpoint,) = checkpoints_of(connection, ("hive://lake", "bank.b"))
+        (run,) = rows_of_runs(connection, [run_id]).values()
+        versions = [one.version for one in touched_by_runs(connection, [run])[run_id]]
     assert [written.snapshot for written in committed.written] == ["1"]
     assert checkpoint.written == ["1"]
+    assert version_id(id_of("dataset", "hive://lake", "bank.b"), "1", run_id) in versions
 
 
 def test_the_newest_query_of_a_barrier_counts(engine: Engine) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Connection, and_, select
 
 from strandline.core.changes.extraction import SINK, SOURCE, relation_id_of
+from strandline.core.changes.snapshots import NOT_THE_LAST
 from strandline.store.catalog.run_lineage import Read, begun_at, last_writers
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
@@ -99,6 +100,7 @@ def _relations_of(
 
 def _snapshots_of(connection: Connection, ids: Collection[int]) -> dict[tuple[int, int, int], str]:
     """The last exact snapshot that each run read or made of each dataset."""
+    is_earlier = snapshot_uses.c.flags.bitwise_and(NOT_THE_LAST)
     query = (
         select(
             snapshot_uses.c.run_id,
@@ -108,7 +110,7 @@ def _snapshots_of(connection: Connection, ids: Collection[int]) -> dict[tuple[in
         )
         .join(datasets, datasets.c.id == snapshot_uses.c.dataset_id)
         .where(among(snapshot_uses.c.run_id, ids), snapshot_uses.c.lossy == 0)
-        .order_by(snapshot_uses.c.rank, snapshot_uses.c.order_at)
+        .order_by(snapshot_uses.c.rank, snapshot_uses.c.order_at, is_earlier.desc())
     )
     return {
         (row.run_id, row.direction, row.canonical_id): row.snapshot_id
