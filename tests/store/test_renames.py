@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from strandline.store.ingest.labels import relabel
+from strandline.store.lineage.joined_names import joined_names
 from strandline.store.lineage.lookup import node_called, node_of
 from worlds.builders import Json, dataset, event, rows, store
 
@@ -62,6 +63,8 @@ def test_a_renamed_dataset_keeps_its_history(engine: Engine, order: tuple[Json, 
         assert {node.name for node in nodes} == {ARCHIVE}
         assert node_called(connection, ORDERS).name == ARCHIVE
         assert node_called(connection, ARCHIVE).name == ARCHIVE
+        ((names,), _) = joined_names(connection, 10)
+        assert [(one.name, one.reasons) for one in names.others] == [(ORDERS, ("renamed",))]
     with engine.begin() as connection:
         assert relabel(connection) == 0
 

@@ -5,12 +5,17 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select
 
-from strandline.core.identity import BY_HAND, PATTERN, SPELLING
+from strandline.core.identity import BY_HAND, PATTERN, RENAMED, SPELLING
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.pages import Key, Order
 
-REASONS = {BY_HAND: "joined by hand", PATTERN: "pattern", SPELLING: "spelling"}
+REASONS = {
+    BY_HAND: "joined by hand",
+    PATTERN: "pattern",
+    RENAMED: "renamed",
+    SPELLING: "spelling",
+}
 """Any other type of an alias is that of a symlinks facet."""
 
 
