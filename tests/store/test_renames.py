@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from strandline.store.ingest.labels import relabel
+from strandline.store.ingest.labels import drop_names_used_again, relabel
 from strandline.store.lineage.joined_names import joined_names
 from strandline.store.lineage.lookup import node_called, node_of
-from worlds.builders import Json, dataset, event, rows, store
+from worlds.builders import Json, dataset, event, rows, store, symlink
 
 NAMESPACE = "hive://metastore:9083"
 ORDERS, ARCHIVE = "bank.orders", "bank.archive"
@@ -92,6 +92,52 @@ def test_tables_that_swap_their_names_stay_apart(engine: Engine, order: int) -> 
 
     names = canonical_names(engine)
     assert names["bank.a"] != names["bank.b"]
+
+
+def at_place(path: str, link: str, before: str | None = None) -> Json:
+    """A table at a place, with its name in a catalog."""
+    facets = table(link, before)["facets"]
+    return dataset(path, "file", symlinks=symlink(link, NAMESPACE), **facets)
+
+
+MOVED = event("COMPLETE", 2, "rename", 2, outputs=[at_place("/w/1", ARCHIVE, ORDERS)])
+CREATED = event("COMPLETE", 1, "load", 1, outputs=[at_place("/w/1", ORDERS)])
+AGAIN = event("COMPLETE", 3, "load", 3, outputs=[at_place("/w/2", ORDERS)])
+
+
+@pytest.mark.parametrize("order", orders_of(CREATED, MOVED, AGAIN))
+def test_table_made_under_the_name_of_a_renamed_one_is_another(
+    engine: Engine, order: tuple[Json, ...]
+) -> None:
+    for one in order:
+        store(engine, [one])
+
+    joined = {ARCHIVE: "/w/1", "/w/1": "/w/1", ORDERS: "/w/2", "/w/2": "/w/2"}
+    assert canonical_names(engine) == joined
+    with engine.begin() as connection:
+        assert relabel(connection) == 0
+        drop_names_used_again(connection)
+        connection.exec_driver_sql("DELETE FROM job_relations")
+        assert relabel(connection) == 0
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_table_that_takes_the_place_of_another_by_renames_is_not_joined_with_it(
+    engine: Engine, order: int
+) -> None:
+    events = [
+        CREATED,
+        event("COMPLETE", 4, "build", 1, outputs=[at_place("/w/2", "bank.built")]),
+        MOVED,
+        event("COMPLETE", 5, "rename", 3, outputs=[at_place("/w/2", ORDERS, "bank.built")]),
+    ]
+    for one in events[::order]:
+        store(engine, [one])
+
+    names = canonical_names(engine)
+    assert names == {
+        ARCHIVE: "/w/1", "/w/1": "/w/1", ORDERS: "/w/2", "bank.built": "/w/2", "/w/2": "/w/2"
+    }  # fmt: skip
 
 
 def test_a_dataset_that_is_renamed_twice_and_back_has_its_last_name(engine: Engine) -> None:

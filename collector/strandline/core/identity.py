@@ -50,19 +50,41 @@ def believed(
 ) -> list[Alias]:
     """Return the links that hold.
 
-    taken_back: datasets whose symlinks were deleted. written: when each name was last written.
-    A name that is written after a rename is another table's, and cannot be told from the renamed
-    one's, so such a rename joins nothing.
+    taken_back: datasets whose symlinks were deleted. written: when each dataset was last written
+    under its own name. A name that is used after a rename is another table's, and cannot be told
+    from the renamed one's, so the rename joins nothing, nor does a symlink from before it.
     """
+    aliases = list(aliases)
+    over = {alias[:2] for alias in aliases_used_again(aliases, written)}
     links = []
     for alias in aliases:
-        if alias.type == RENAMED:
-            holds = written.get(alias.alias_id, 0) <= alias.at
-        else:
-            holds = alias.type in NO_EVENTS or alias.dataset_id not in taken_back
-        if holds:
+        is_gone = alias[:2] in over
+        if alias.type != RENAMED:
+            is_gone |= alias.dataset_id in taken_back
+        if alias.type in NO_EVENTS or not is_gone:
             links.append(alias)
     return links
+
+
+def aliases_used_again(aliases: Collection[Alias], written: Mapping[int, int]) -> list[Alias]:
+    """Return the renames whose former name was used again.
+
+    It was written, a table that is called so now was, or another table was renamed from it later.
+    """
+    renames: dict[int, list[Alias]] = {}
+    for alias in aliases:
+        if alias.type == RENAMED:
+            renames.setdefault(alias.alias_id, []).append(alias)
+    users = {name: {name} for name in renames}
+    for alias in aliases:
+        if alias.alias_id in renames and alias.type != RENAMED:
+            users[alias.alias_id].add(alias.dataset_id)
+    used_again = []
+    for name, moves in renames.items():
+        users[name] -= {move.dataset_id for move in moves}
+        last_use = max([move.at for move in moves] + [written.get(id_, 0) for id_ in users[name]])
+        used_again += [move for move in moves if move.at < last_use]
+    return used_again
 
 
 def labels_of(names: Collection[Name], aliases: Collection[Alias]) -> dict[int, Label]:

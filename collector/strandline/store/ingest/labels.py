@@ -10,12 +10,21 @@ from functools import cache, partial
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Select, func, select, text
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, or_, select, text
 
 from strandline.core.changes.compact import Rows
 from strandline.core.changes.extraction import SINK
 from strandline.core.changes.rows import DatasetAlias, DatasetSeen, JobRelation
-from strandline.core.identity import RENAMED, Alias, Label, Name, believed, labels_of
+from strandline.core.identity import (
+    NO_EVENTS,
+    RENAMED,
+    Alias,
+    Label,
+    Name,
+    aliases_used_again,
+    believed,
+    labels_of,
+)
 from strandline.core.openlineage.facets import DATASET, Catalog
 from strandline.core.openlineage.names import TableName, place_id
 from strandline.store.graph.news import note_renamed
@@ -102,9 +111,29 @@ def believed_aliases(connection: Connection) -> list[Alias]:
 def _believed(
     connection: Connection, aliases: Sequence[Alias], ids: Collection[int] | None
 ) -> list[Alias]:
-    before = {alias.alias_id for alias in aliases if alias.type == RENAMED}
-    written = _last_written(connection, before)
+    written = _last_written(connection, _users_of_former_names(aliases))
     return believed(aliases, _taken_back(connection, ids), written)
+
+
+def drop_names_used_again(connection: Connection) -> int:
+    """Drop the links to names that were used again after a rename, and return their number.
+
+    For when the writes that show it are going to be dropped.
+    """
+    aliases = _all_aliases(connection)
+    written = _last_written(connection, _users_of_former_names(aliases))
+    over = {alias[:2] for alias in aliases_used_again(aliases, written)}
+    links = dataset_aliases.c
+    for dataset_id, alias_id in over:
+        pair = (links.dataset_id == dataset_id, links.alias_id == alias_id)
+        connection.execute(delete(dataset_aliases).where(*pair, links.type.not_in(NO_EVENTS)))
+    return len(over)
+
+
+def _users_of_former_names(aliases: Sequence[Alias]) -> set[int]:
+    """Return the names that datasets had before a rename, and the datasets called so."""
+    before = {alias.alias_id for alias in aliases if alias.type == RENAMED}
+    return before | {alias.dataset_id for alias in aliases if alias.alias_id in before}
 
 
 def _last_written(connection: Connection, ids: Collection[int]) -> dict[int, int]:
@@ -118,10 +147,13 @@ def _last_written(connection: Connection, ids: Collection[int]) -> dict[int, int
 
 
 def _renamed_before(connection: Connection, rows: Rows) -> set[int]:
-    """Return the datasets that the batch writes under a name that was moved away."""
+    """Return the names that were moved away, and that the batch writes or a dataset called so."""
     written = {one.dataset_id for one in rows.of(JobRelation) if one.direction == SINK}
     links = dataset_aliases.c
-    query = select(links.alias_id).where(links.type == RENAMED, among(links.alias_id, written))
+    called = dataset_aliases.alias("called")
+    names = select(called.c.alias_id).where(among(called.c.dataset_id, written))
+    used = or_(among(links.alias_id, written), links.alias_id.in_(names))
+    query = select(links.alias_id).where(links.type == RENAMED, used)
     return set(connection.scalars(query)) if written else set()
 
 

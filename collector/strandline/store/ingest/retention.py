@@ -15,10 +15,10 @@ from sqlalchemy import Connection, delete, func, select, text
 
 from strandline.core.changes.extraction import relation_id_of
 from strandline.core.changes.rows import QUARANTINED
-from strandline.core.identity import RENAMED
 from strandline.core.openlineage.facets import INPUT, OUTPUT
 from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.archived import forget_archived_keys
+from strandline.store.ingest.labels import drop_names_used_again
 from strandline.store.ingest.raw_events import DAY, partition_name, partition_names
 from strandline.store.lineage.recent_runs import RECENT_RUNS_SQL
 from strandline.store.lineage.relations import recent_run_count
@@ -69,17 +69,8 @@ _OLD_RECORDS = (
     "snapshot_uses WHERE at < :cutoff",
     "job_barriers WHERE at < :cutoff",
 )
-# The write that shows that a name was used again may be of an old run (core/identity.believed).
-_RENAMES_OF_NAMES_USED_AGAIN = f"""dataset_aliases
- WHERE type = '{RENAMED}'
-   AND at < (
-       SELECT max(again.at) FROM job_relations again
-        WHERE again.dataset_id = dataset_aliases.alias_id
-          AND again.direction = 1
-          AND again.ran = 1)"""
 # Each table after those whose rows are found by way of it. Kinds are those of facets.kind.
 _ROWS_OF_OLD_RUNS = (
-    _RENAMES_OF_NAMES_USED_AGAIN,
     "facets WHERE entity_id IN (SELECT id FROM old_runs) AND kind IN (1, 11)",
     "facet_uses WHERE entity_id IN (SELECT id FROM old_runs)",
     f"search_texts WHERE id IN (SELECT id FROM old_runs) AND kind = {APPLICATION}",
@@ -187,6 +178,7 @@ def expire(connection: Connection, before: datetime) -> Expired:
         _delete(connection, where, counts, cutoff=cutoff)
     _collect_old_runs(connection, cutoff)
     counts["facets"] = _drop_facets_of_relations(connection)
+    counts["dataset_aliases"] = drop_names_used_again(connection)
     for where in (*_ROWS_OF_OLD_RUNS, _OVERTAKEN_SETS, *UNUSED):
         _delete(connection, where, counts)
     connection.execute(text("DROP TABLE old_runs"))
