@@ -97,8 +97,8 @@ def test_notebook_switches_the_emitter_on_and_off(notebook: tuple[SparkProgram, 
     assert (said["enabled by hand"], said["enabled again"]) == (True, True)
     assert [line for line in driver.lines() if line.split()[1].startswith("off")] == [
         "START off [] -> []",
-        "START off.asked_for [] -> [asked_for]",
-        "COMPLETE off.asked_for [] -> [asked_for]",
+        "START off.~/asked_for [] -> [asked_for]",
+        "COMPLETE off.~/asked_for [] -> [asked_for]",
         "ABORT off [] -> []",
     ]
 
@@ -110,14 +110,14 @@ def test_each_context_is_one_application_with_all_its_sessions(
 
     assert [line for line in lines if line.split()[1].split(".")[0] in ("first", "second")] == [
         "START first [] -> []",
-        "START first.of_a_session [] -> [of_a_session]",
-        "COMPLETE first.of_a_session [] -> [of_a_session]",
-        "START first.of_another_session [] -> [of_another_session]",
-        "COMPLETE first.of_another_session [] -> [of_another_session]",
+        "START first.~/of_a_session [] -> [of_a_session]",
+        "COMPLETE first.~/of_a_session [] -> [of_a_session]",
+        "START first.~/of_another_session [] -> [of_another_session]",
+        "COMPLETE first.~/of_another_session [] -> [of_another_session]",
         "COMPLETE first [] -> []",
         "START second [] -> []",
-        "START second.of_the_next_context [] -> [of_the_next_context]",
-        "COMPLETE second.of_the_next_context [] -> [of_the_next_context]",
+        "START second.~/of_the_next_context [] -> [of_the_next_context]",
+        "COMPLETE second.~/of_the_next_context [] -> [of_the_next_context]",
         "COMPLETE second [] -> []",
     ]
 

@@ -30,8 +30,8 @@ print(home, worker[0])
 """
 EXPECTED_EVENTS = [
     "START bank [] -> []",
-    "START bank.out [] -> [out]",
-    "COMPLETE bank.out [] -> [out]",
+    "START bank.~/out [] -> [out]",
+    "COMPLETE bank.~/out [] -> [out]",
     "COMPLETE bank [] -> []",
 ]
 

@@ -58,8 +58,8 @@ spark.range(3).write.parquet(sys.argv[2])
 def test_server_process_reports_a_remote_clients_write(tmp_path: Path, java: str) -> None:
     assert hosted(tmp_path, SERVER, CLIENT).lines() == [
         "START bank [] -> []",
-        "START bank.remote [] -> [remote]",
-        "COMPLETE bank.remote [] -> [remote]",
+        "START bank.~/remote [] -> [remote]",
+        "COMPLETE bank.~/remote [] -> [remote]",
         "COMPLETE bank [] -> []",
     ]
 

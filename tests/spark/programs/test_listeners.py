@@ -114,8 +114,9 @@ def test_datahub_listener_adds_edges_at_start_and_removes_them_at_the_end(
         return f"urn:li:dataset:(urn:li:dataPlatform:vectors,topic_{number},PROD)"
 
     assert (path, headers["Authorization"]) == ("/aspects?action=ingestProposal", "Bearer t0ken")
+    job = "bank.vectors://broker:9000/topic_4"
     assert [document["entityUrn"] for document in posted] == [
-        "urn:li:dataJob:(urn:li:dataFlow:(spark,bank,default),bank.topic_4)"
+        f"urn:li:dataJob:(urn:li:dataFlow:(spark,bank,default),{job})"
     ] * 2
     assert [json.loads(document["aspect"]["value"]) for document in posted] == [
         {"inputDatasets": [urn(1), urn(2), urn(3)], "outputDatasets": [urn(4), urn(5)]},

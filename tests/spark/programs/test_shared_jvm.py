@@ -23,12 +23,12 @@ def jvm(tmp_path_factory: pytest.TempPathFactory, java: str) -> Iterator[SharedJ
 
 def told_of(jvm: SharedJvm, name: str) -> list[str]:
     """Return the kinds of write of a folder that events report."""
-    return [line for line in jvm.driver.lines() if f"bank.{name} " in line]
+    return [line for line in jvm.driver.lines() if f"bank.~/{name} " in line]
 
 
 def written_once(name: str) -> list[str]:
     """The events of one write, told once."""
-    return [f"START bank.{name} [] -> [{name}]", f"COMPLETE bank.{name} [] -> [{name}]"]
+    return [f"{state} bank.~/{name} [] -> [{name}]" for state in ("START", "COMPLETE")]
 
 
 def test_second_kernel_takes_over_when_the_first_ends(jvm: SharedJvm) -> None:
