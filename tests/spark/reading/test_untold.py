@@ -15,6 +15,7 @@ TABLES = ("credits", "debits", "balance")
 
 
 def test_barrier_unknown_to_the_collector_is_not_skipped(bank: Any, collector: str) -> None:
+    from strandline_spark.conf import conf_of
     from worlds.lake import name_the_place, report_commits
 
     for table in TABLES:
@@ -28,9 +29,10 @@ def test_barrier_unknown_to_the_collector_is_not_skipped(bank: Any, collector: s
     for table in ("credits", "debits"):
         report_commits(bank, collector, f"bank_{table}", table, "bank", only=3)
 
+    application = conf_of(dict(bank.spark.sparkContext.getConf().getAll())).app_name
     asked = {
         "namespace": "default",
-        "name": f"{bank.spark.sparkContext.appName}.balance",
+        "name": f"{application}.balance",
         "position": 1,
     }
     told = Collector(collector, None).ask("POST", "/api/v2/jobs/decision", asked)
