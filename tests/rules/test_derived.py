@@ -216,7 +216,7 @@ def test_stream_goes_on_after_a_micro_batch_that_wrote_no_row(
 
 
 def test_worlds_cover_every_promised_case() -> None:
-    """Chains, joins, base tables without news, new checkpoint folders and all batch runs occur."""
+    """Chains, joins, no news, new checkpoint folders, idle micro-batches and all batch runs occur."""
     seen: set[str] = set()
     for seed in range(200):
         world = plain_world(seed)
@@ -241,5 +241,5 @@ def test_worlds_cover_every_promised_case() -> None:
 
     assert seen == {
         *("stream", "batch", "new folder", "two batch jobs", "join", "chain", "no news"),
-        *("replaces", "completes", "part"),
+        *("replaces", "completes", "part", "idle"),
     }

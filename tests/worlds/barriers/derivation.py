@@ -63,7 +63,9 @@ class Derivation:
         own = [one for one in self.commits if any(made.table == table for made in one.written)]
         if any(one.batch is None for one in own):
             return self._of_runs(own, done)
-        return self._of_stream(own, done)
+        writers = self._writers(table)
+        idle = [one for one in self.commits if not one.written and one.job in writers]
+        return self._of_stream([*own, *idle], done)
 
     def _of_stream(self, own: list[facts.BarrierCommitted], done: Done) -> dict[int, set[str]]:
         micro = {
@@ -71,10 +73,10 @@ class Derivation:
             for one in sorted(own, key=lambda one: (one.committed, one.run))
         }
         if self.rule == "number":
-            return {one.barrier: {one.written[0].snapshot} for one in micro.values()}
+            return {one.barrier: {one.written[0].snapshot} for one in micro.values() if one.written}
         found: dict[int, set[str]] = {}
         for one in micro.values():
-            for b in self.cuts if self._counts(one, micro) else ():
+            for b in self.cuts if one.written and self._counts(one, micro) else ():
                 if self._ends(one, micro, done, b):
                     found.setdefault(b, set()).add(one.written[0].snapshot)
         return found

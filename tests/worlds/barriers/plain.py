@@ -1,7 +1,7 @@
 """A small world of jobs that nobody adapted: plain streams, and batch runs.
 
 They know nothing of barriers. A micro-batch consumes each input up to some snapshot, wherever that
-is; a flush consumes nothing and still changes the content; a query with a new checkpoint folder
+is; one that gives no row makes no snapshot; a flush consumes nothing and still changes the content; a query with a new checkpoint folder
 reads all again and overwrites. A batch run replaces its table, or writes a part of it; where its
 author asserts that it completes the table, what it leaves there is the whole. Two batch jobs may
 make the same table.
@@ -196,6 +196,10 @@ def micro_batch(world: PlainWorld, one: Plain) -> list[facts.Fact]:
     content = derived(
         one, [world.content[world.lines[source][one.at[source]]] for source in one.reads]
     )
+    line = world.lines[one.writes]
+    if line and not one.overwrites and not flush and world.content[line[-1]] == content:
+        world.writes.add("idle")  # no row came of what it read
+        return [micro_batch_fact(world, one, before, None, started_at)]
     made = world.add(one.writes, content ^ (0x5A5A if flush else 0))
     return [micro_batch_fact(world, one, before, made, started_at)]
 
@@ -204,12 +208,12 @@ def micro_batch_fact(
     world: PlainWorld,
     one: Plain,
     before: dict[Table, int],
-    made: facts.WrittenSnapshot,
+    made: facts.WrittenSnapshot | None,
     started_at: float,
 ) -> facts.BarrierCommitted:
     """Return the report of a micro-batch.
 
-    Of all its inputs, or of those alone that had something new.
+    Of all its inputs, or of those alone that had something new; `made` is None if it made nothing.
     """
     named = [
         source for source in one.reads if one.names_all or one.at[source] != before.get(source)
@@ -224,16 +228,13 @@ def micro_batch_fact(
         for source in named
     )
     operation = "overwrite" if one.overwrites else "append"
-    made = facts.WrittenSnapshot(
-        made.table,
-        made.snapshot,
-        made.parent,
-        made.at,
-        operation=operation,
-        replaces=one.overwrites,
-    )
+    written = [
+        replace(one_made, operation=operation, replaces=one.overwrites)
+        for one_made in [made]
+        if one_made is not None
+    ]
     one.last = facts.BarrierCommitted(
-        one.job, run_of(one), DOMAIN, one.batch + 1, started_at, world.tick(), (made,), used, batch=one.batch,
+        one.job, run_of(one), DOMAIN, one.batch + 1, started_at, world.tick(), tuple(written), used, batch=one.batch,
         stated=False, query=f"{one.job[1]}/q{one.query}",
     )  # fmt: skip
     return one.last

@@ -15,7 +15,7 @@ from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used
 from strandline.core.versions.managed_jobs import ManagedJob
 from strandline.core.versions.model import Model
 from strandline.core.versions.steps import RUN, Step, Steps
-from strandline.core.versions.table_states import state_of
+from strandline.core.versions.table_states import idle_before, state_of
 
 MOST = 2  # steps that are kept of a job, in terms of the barriers that are
 
@@ -300,12 +300,19 @@ def _moved(model: Model, step: Step, table: Table, inputs: set[Table]) -> bool:
         return True
     if step.key[1] == 0 and not step.began:
         return True
-    before = model.steps[step.job].before(step)
-    if before is None or table not in before.states:
-        return False
-    was = before.states[table].stands
+    was = _stood_before(model, step, table)
     stands = step.states[table].stands
     return any(was.get(one, stands[one]) != stands[one] for one in inputs)
+
+
+def _stood_before(model: Model, step: Step, table: Table) -> dict[Table, str]:
+    """Return where the micro-batch before this one stood; empty where that is not known."""
+    idle = idle_before(model, step, table)
+    before = model.steps[step.job].before(idle[0] if idle else step)
+    stood = dict(before.states[table].stands) if before and table in before.states else {}
+    for one in idle:
+        stood = {table: at for table, at in stood.items() if table not in one.unsure} | one.own
+    return stood
 
 
 def _barriers_at(model: Model, stands: dict[Table, str], barrier: int | None) -> set[int]:

@@ -21,20 +21,19 @@ def state_of(model: Model, step: Step, table: Table) -> TableState:
         )
     if step.empties(table):
         return EMPTY
-    if (
-        step.fact.stated
-    ):  # its barrier says what it is made from, whichever micro-batches were skipped
+    # A stated barrier says what it is made from, whichever micro-batches were skipped.
+    if step.fact.stated:
         return TableState(step.own, step.unsure)
     if step.is_complete(table) or (step.replaces(table) and _reads_whole_inputs(step)):
         return TableState(step.own, step.unsure)
-    micro_batches = [*_idle_before(model, step, table), step]
+    micro_batches = [*idle_before(model, step, table), step]
     base = _base(model, step, table, model.steps[step.job].before(micro_batches[0]))
     if step.is_run:  # a correction stands where its parent did
         return base or TableState({}, broken="a batch run wrote a part of it")
     return _after(model, micro_batches, base)
 
 
-def _idle_before(model: Model, step: Step, table: Table) -> list[Step]:
+def idle_before(model: Model, step: Step, table: Table) -> list[Step]:
     """Return the micro-batches right before this one that made nothing of the table, in order.
 
     What one committed to a branch, or staged, is rows that the table lacks.
@@ -49,19 +48,23 @@ def _idle_before(model: Model, step: Step, table: Table) -> list[Step]:
 
 def _after(model: Model, micro_batches: list[Step], base: TableState | None) -> TableState:
     """Return the state after micro-batches of which only the last made a snapshot of the table."""
-    before = model.steps[micro_batches[0].job].before(micro_batches[0])
+    first, *others = micro_batches
+    before = model.steps[first.job].before(first)
     goes_on = before is not None and any(state is base for state in before.states.values())
-    for step in micro_batches:
-        if base is None:
-            base = _without_base(model, step)
-        else:
-            broken = base.broken or _fault(model, step, base, goes_on=goes_on)
-            stands = {one: at for one, at in base.stands.items() if one not in step.unsure}
-            unsure = (base.unsure - step.own.keys()) | step.unsure
-            base = TableState(stands | step.own, unsure, broken)
-        goes_on = True
-    assert base is not None
-    return base
+    state = _next(model, first, base, goes_on=goes_on)
+    for step in others:
+        state = _next(model, step, state, goes_on=True)
+    return state
+
+
+def _next(model: Model, step: Step, base: TableState | None, *, goes_on: bool) -> TableState:
+    """Return the state after one micro-batch on a base; None where nothing is known of it."""
+    if base is None:
+        return _without_base(model, step)
+    broken = base.broken or _fault(model, step, base, goes_on=goes_on)
+    stands = {one: at for one, at in base.stands.items() if one not in step.unsure}
+    unsure = (base.unsure - step.own.keys()) | step.unsure
+    return TableState(stands | step.own, unsure, broken)
 
 
 def _reads_whole_inputs(step: Step) -> bool:
