@@ -1,5 +1,6 @@
 """Costly questions of many clients: the server stays ready, within its memory, and ends in time."""
 
+import os
 import re
 import socket
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.versions_server.process import Served, served
+from fixtures.waiting import wait_until
 from strandline.store.sql.engine import make_engine, migrate
 from worlds.builders import Json, dataset, event, store
 
@@ -80,11 +82,18 @@ def resident_bytes(server: Served) -> int:
     return sum(int(size[1]) << 10 for size in sizes if size)
 
 
+def busy_ticks(server: Served) -> int:
+    """Return the processor time of all processes of the server, in clock ticks."""
+    stats = [Path(f"/proc/{process}/stat").read_text() for process in server.processes()]
+    return sum(sum(map(int, stat.rpartition(")")[2].split()[11:13])) for stat in stats)
+
+
 def test_server_ends_while_column_questions_run_and_wait(server: Served) -> None:
     with ExitStack() as clients:
         for _ in range(25):
             clients.enter_context(ask_without_reading(server, COLUMN_QUESTION))
-        time.sleep(2)
+        idle = busy_ticks(server)
+        wait_until(lambda: busy_ticks(server) > idle + os.sysconf("SC_CLK_TCK"))
         assert server.client.get("/readyz").status_code == 200
 
         began = time.monotonic()

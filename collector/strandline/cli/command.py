@@ -1,4 +1,4 @@
-"""What a command is: its line in the help, its options, and the function that runs it."""
+"""A command: its line in the help, its options, and the function that runs it."""
 
 import gc
 import importlib

@@ -254,13 +254,12 @@ def _step_starts(answer: Json, near: str, far: str) -> list[str]:
     Of a job, which is no node here, the nearest ones that none of them leads on to.
     """
     least = min((node["distance"] for node in answer["nodes"]), default=0)
-    nearest = [node for node in answer["nodes"] if node["distance"] == least]
-    ids = [node["id"] for node in nearest]
+    nearest = {node["id"]: node for node in answer["nodes"] if node["distance"] == least}
     if least == 0:
-        origins = {_origin(node) for node in nearest}
-        return [id_ for id_ in ids if id_ not in origins]
-    led_to = _led_to(answer["edges"], set(ids), near, far)
-    return [id_ for id_ in ids if id_ not in led_to] or ids
+        origins = set(map(_origin, nearest.values()))
+        return [id_ for id_ in nearest if id_ not in origins]
+    led_to = _led_to(answer["edges"], set(nearest), near, far)
+    return [id_ for id_ in nearest if id_ not in led_to] or list(nearest)
 
 
 def _led_to(edges: Sequence[Json], starts: set[str], near: str, far: str) -> set[str]:

@@ -246,13 +246,13 @@ class PlanReader:
         """
         if not any(target.unless_there for target in parts.targets):
             return parts
-        begun, targets = begun_at(execution), parts.targets
-        created = [
-            at for one in targets if (at := one.format.made_at(one.mention, self._jvm)) is not None
-        ]
-        stood = begun is not None and any(at < begun - _SHORTLY for at in created)
-        doubtful = not stood and (bool(created) or any(one.nameless for one in targets))
-        return replace(parts, reads=(), targets=()) if stood else replace(parts, doubtful=doubtful)
+        begun = begun_at(execution)
+        times = [target.format.made_at(target.mention, self._jvm) for target in parts.targets]
+        created = [at for at in times if at is not None]
+        if begun is not None and any(at < begun - _SHORTLY for at in created):
+            return replace(parts, reads=(), targets=())
+        nameless = any(target.nameless for target in parts.targets)
+        return replace(parts, doubtful=nameless or bool(created))
 
     def _started(self, parts: Parts) -> Statement:
         if parts.doubtful:  # whether it does anything is known at its end

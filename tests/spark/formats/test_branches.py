@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from fixtures.spark_lake import formats
+from fixtures.spark_lake import needs
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm import iceberg_snapshot as snapshots
 from strandline_spark.jvm.iceberg_snapshot import commit_of
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.skipif("iceberg" not in formats(), reason="Iceberg has no runtime for this Spark"),
+    needs("iceberg"),
 ]
 Place = tuple[str | None, bool]
 MAIN, DEV, STAGED, NOTHING = ("main", False), ("dev", False), (None, True), (None, False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fixtures.spark_lake import SPARK, formats
+from fixtures.spark_lake import SPARK, needs
 from strandline_spark import column_lineage
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm.client import class_name
@@ -15,7 +15,7 @@ from strandline_spark.jvm.event_queue import EventQueue
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.skipif("delta" not in formats(), reason="Delta has no runtime for this Spark"),
+    needs("delta"),
 ]
 GENERATED = [
     "id <- visits.id",

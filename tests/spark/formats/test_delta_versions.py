@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from fixtures.spark_lake import formats
+from fixtures.spark_lake import needs
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.model.statement import Operation, Statement
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.skipif("delta" not in formats(), reason="Delta has no runtime for this Spark"),
+    needs("delta"),
 ]
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from fixtures.spark_lake import formats
+from fixtures.spark_lake import needs
 from fixtures.spark_lake.running import Event, events_of
 from fixtures.warm_jvm import WarmJvm
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.skipif("iceberg" not in formats(), reason="Iceberg has no runtime for this Spark"),
+    needs("iceberg"),
 ]
 
 

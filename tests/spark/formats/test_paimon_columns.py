@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.spark_lake import formats
+from fixtures.spark_lake import needs
 from fixtures.spark_lake.running import events_of
 from fixtures.warm_jvm import WarmJvm
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.skipif("paimon" not in formats(), reason="Paimon has no runtime for this Spark"),
+    needs("paimon"),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fixtures.spark_lake import formats
+from fixtures.spark_lake import needs
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.formats.done import ENDED
 from strandline_spark.formats.mention import Mention
@@ -16,9 +16,7 @@ from strandline_spark.formats.paimon.datasets import FORMAT
 from strandline_spark.jvm.client import keep
 
 pytestmark = pytest.mark.spark
-paimon = pytest.mark.skipif(
-    "paimon" not in formats(), reason="Paimon has no runtime for this Spark"
-)
+paimon = needs("paimon")
 
 
 @pytest.fixture

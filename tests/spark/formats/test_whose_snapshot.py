@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fixtures.spark_lake import formats
+from fixtures.spark_lake import needs
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm import iceberg_snapshot as snapshots
 from strandline_spark.jvm.iceberg_snapshot import ALL_CAME, Commit, Scan, commit_of
@@ -19,7 +19,7 @@ from strandline_spark.model.statement import Statement
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.skipif("iceberg" not in formats(), reason="Iceberg has no runtime for this Spark"),
+    needs("iceberg"),
 ]
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fixtures.spark_lake import SPARK, formats
+from fixtures.spark_lake import SPARK, needs
 from strandline_spark.extraction.reader import PlanReader
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.skipif("delta" not in formats(), reason="Delta has no runtime for this Spark"),
+    needs("delta"),
 ]
 
 

@@ -8,17 +8,15 @@ from typing import Any
 
 import pytest
 
-from fixtures.spark_lake import formats
+from fixtures.spark_lake import formats, needs
 from fixtures.spark_lake.analysis import analysed
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.model.job_names import output_name, unread_output_name
 from strandline_spark.model.statement import Statement
 
 pytestmark = pytest.mark.spark
-iceberg = pytest.mark.skipif(
-    "iceberg" not in formats(), reason="Iceberg has no runtime for this Spark"
-)
-delta = pytest.mark.skipif("delta" not in formats(), reason="Delta has no runtime for this Spark")
+iceberg = needs("iceberg")
+delta = needs("delta")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from fixtures.spark_lake import formats
+from fixtures.spark_lake import needs
 from fixtures.spark_lake.analysis import input_names
 from strandline_spark.extraction.reader import PlanReader
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.skipif("iceberg" not in formats(), reason="Iceberg has no runtime for this Spark")
+@needs("iceberg")
 def test_iceberg_table_below_an_rdd_is_an_opaque_input(bank: Any) -> None:
     table = bank.table("credits")
     bank.commit("credits", 1, (1, 10))

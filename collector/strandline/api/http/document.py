@@ -127,7 +127,8 @@ def _tried(path: str, method: str, operation: Operation) -> str:
     """Return a link that asks with the examples of required parameters, where it only reads."""
     needed = [one for one in operation["parameters"] if one.get("required")]
     asked = {one["name"]: one["example"] for one in needed if "example" in one}
-    if method != "get" or not asked or len(asked) < len(needed) or "{" in path:
+    only_reads = method == "get" and "{" not in path
+    if not only_reads or not needed or len(asked) < len(needed):
         return ""
     address = f"{path}?{urlencode(asked, doseq=True)}"
     return f'<p><a href="{escape(address.lstrip("/"))}"><code>{escape(address)}</code></a></p>'

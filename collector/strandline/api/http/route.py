@@ -354,8 +354,10 @@ def _shorter(query: Query | None, answer: Any, size: int) -> Query | None:
     if "nextCursor" not in answer and "truncatedBy" not in answer:
         return None
     count = len(answer.get("items") or answer.get("nodes") or ())
+    if count <= 1:
+        return None
     fewer = count * ANSWER_BYTES * 9 // 10 // size
-    return query.model_copy(update={"limit": max(fewer, 1)}) if count > 1 else None
+    return query.model_copy(update={"limit": max(fewer, 1)})
 
 
 def _permission_of(path: str, hints: dict[str, Any]) -> SessionOf:

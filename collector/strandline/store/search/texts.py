@@ -1,8 +1,9 @@
 """The texts that the search looks through, as the store has them now.
 
-They are names, tags, columns and SQL of datasets and jobs, and application ids of runs. The search's tables are made of these,
-and what a scan finds is asked again here, by the connection of who searches: so it shows nothing
-that is no longer so, and nothing of a namespace that a key may not see.
+They are names, tags, columns and SQL of datasets and jobs, and application ids of runs. The
+search's tables are made of these. What a scan finds is asked again here, by the connection of who
+searches, so it shows nothing that is no longer so, and nothing of a namespace that a key may not
+see.
 """
 
 from collections import defaultdict

@@ -29,10 +29,10 @@ Ends = dict[int, tuple[list[Answer], list[Answer]]]
 def job_answers(
     connection: Connection, rows: Sequence[Any], now: int, *, whole: bool = True
 ) -> dict[int, Answer]:
-    """Return these jobs by the ids of their rows; `whole`.
+    """Return these jobs by the ids of their rows.
 
-    With their facets, inputs and outputs, and their last runs with theirs, not the newest alone.
-    What a graph has, its edges say.
+    `whole`: with their facets, inputs and outputs, and their last runs with theirs, not the newest
+    alone. What a graph has, its edges say.
     """
     ids = [row.id for row in rows]
     own = {id_: id_ for id_ in ids}

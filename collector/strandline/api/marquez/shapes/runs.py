@@ -22,9 +22,9 @@ Answer = dict[str, Any]
 def run_answers(
     connection: Connection, ids: Iterable[int], now: int, *, whole: bool = False
 ) -> dict[int, Answer]:
-    """Return these runs by the ids of their rows; `whole`.
+    """Return these runs by the ids of their rows.
 
-    With their facets and the versions that they read and made.
+    `whole`: with their facets and the versions that they read and made.
     """
     wanted = list(dict.fromkeys(ids))
     rows, own = runs_by_id(connection, wanted), {id_: id_ for id_ in wanted}
