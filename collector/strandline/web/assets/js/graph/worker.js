@@ -6,6 +6,7 @@ const FRAME_PAD = 14;
 const FRAME_TITLE = 24;
 const TALLEST = 1300; // pixels; two windows
 const WIDEST_MAP = 2600;
+const COLUMN_GAP = 72;
 const GAP = { x: 44, y: 30 };
 const SHAPE = 2.2; // how much wider than high rows are
 
@@ -34,16 +35,25 @@ function byColumns(boxes, links) {
       y += box.height + 12;
     }
   }
-  let x = MARGIN;
+  // Between two columns there is room for what stands beside a line.
+  const stepOf = new Map(boxes.map((box) => [box.id, box.step]));
+  const gapAfter = (step) => {
+    const labels = links
+      .filter((link) => Math.min(stepOf.get(link.source), stepOf.get(link.target)) === step)
+      .map((link) => (link.labelWidth || 0) + 32);
+    return Math.max(COLUMN_GAP, ...labels);
+  };
+  let x = MARGIN,
+    right = 0;
   for (const step of [...steps.keys()].sort((a, b) => a - b)) {
-    const widest = Math.max(...steps.get(step).map((box) => box.width));
+    right = x + Math.max(...steps.get(step).map((box) => box.width));
     for (const box of steps.get(step)) places[box.id].x = x;
-    x += widest + 72;
+    x = right + gapAfter(step);
   }
   const top = Math.min(...Object.values(places).map((place) => place.y));
   for (const place of Object.values(places)) place.y += MARGIN - top;
   const bottom = Math.max(...Object.values(places).map((place) => place.y + place.height));
-  return { places, frames: {}, routes: {}, width: x - 72 + MARGIN, height: bottom + MARGIN };
+  return { places, frames: {}, routes: {}, width: right + MARGIN, height: bottom + MARGIN };
 }
 
 // The middle of the side of a box that faces a point.
