@@ -31,7 +31,9 @@ export function absolute(moment) {
     .formatToParts(at)
     .find((p) => p.type === "timeZoneName");
   const two = (n) => String(n).padStart(2, "0");
-  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())} ${zone ? zone.value : ""}`;
+  const day = [at.getFullYear(), two(at.getMonth() + 1), two(at.getDate())].join("-");
+  const time = [at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(":");
+  return `${day} ${time} ${zone ? zone.value : ""}`;
 }
 
 // A table as Spark calls it; an address is no catalog's name, and what is in no database keeps its

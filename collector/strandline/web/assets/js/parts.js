@@ -168,8 +168,19 @@ export function Grid({ head, rows, empty, name = null, all = rows }) {
       save(`${name}.csv`, csv([head, ...saved()]), "text/csv")}>CSV</button></p>`
     }`;
 }
-const WORDS =
-  /(--[^\n]*|\/\*[\s\S]*?\*\/)|('(?:[^']|'')*')|\b(\d+(?:\.\d+)?)\b|\b(select|from|where|insert|into|overwrite|table|create|or|replace|as|join|left|right|full|outer|inner|cross|on|using|group|by|order|having|union|all|merge|when|matched|then|update|set|delete|values|with|and|not|null|is|in|exists|case|else|end|distinct|over|partition|limit|version|of|timestamp|call)\b/gi;
+const KEYWORDS = [
+  "select from where insert into overwrite table create or replace as join left right full",
+  "outer inner cross on using group by order having union all merge when matched then update",
+  "set delete values with and not null is in exists case else end distinct over partition limit",
+  "version of timestamp call",
+].join(" ");
+const SQL_PARTS = [
+  /(--[^\n]*|\/\*[\s\S]*?\*\/)/, // a comment
+  /('(?:[^']|'')*')/, // a text
+  /\b(\d+(?:\.\d+)?)\b/, // a number
+  new RegExp(`\\b(${KEYWORDS.replaceAll(" ", "|")})\\b`),
+];
+const WORDS = new RegExp(SQL_PARTS.map((part) => part.source).join("|"), "gi");
 export function Sql({ text }) {
   const found = [];
   let last = 0;

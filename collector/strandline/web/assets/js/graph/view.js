@@ -14,6 +14,8 @@ const NO_TITLES_BELOW = 0.77;
 const MARGIN = 24; // around the boxes of a layout
 const BAR = 56; // the height that the buttons at the bottom cover
 const OVERVIEW = { width: 168, height: 104 };
+const KEYS =
+  "Arrow keys walk, Enter or e opens, c closes a frame, p marks a path, 0 shows the start.";
 
 let worker = null,
   turns = 0;
@@ -109,7 +111,13 @@ function curve(a, b) {
     return `M${a.x} ${y1}C${middle} ${y1} ${middle} ${y2} ${left + 2} ${y2}`;
   }
   const low = Math.max(a.y + a.height, b.y + b.height) + 20;
-  return `M${x1} ${y1}C${x1 + 36} ${y1} ${x1 + 36} ${low} ${x1 - 8} ${low}L${x2 + 8} ${low}C${x2 - 36} ${low} ${x2 - 36} ${y2} ${x2 - 2} ${y2}`;
+  const [right, before] = [x1 + 36, x2 - 36];
+  return [
+    `M${x1} ${y1}`,
+    `C${right} ${y1} ${right} ${low} ${x1 - 8} ${low}`,
+    `L${x2 + 8} ${low}`,
+    `C${before} ${low} ${before} ${y2} ${x2 - 2} ${y2}`,
+  ].join("");
 }
 
 function middleOf(a, b) {
@@ -256,7 +264,7 @@ export function View({
       .join(" ");
   return html`<svg class=${`graph ${placed.isDense ? "dense" : ""}`} ref=${svg} tabindex="0"
     role="application"
-      aria-label=${`Lineage graph: ${count(picture.boxes.length, "box", "boxes")}. Arrow keys walk, Enter or e opens, c closes a frame, p marks a path, 0 shows the start.`}
+      aria-label=${`Lineage graph: ${count(picture.boxes.length, "box", "boxes")}. ${KEYS}`}
       onKeyDown=${onKey} onClick=${(event) => {
         if (event.target === svg.current) onSelect(null);
       }}>
@@ -455,7 +463,9 @@ export function picture({ inner, size }) {
     "--ok",
     "--focus",
   ];
-  const variables = `:root{${names.map((name) => `${name}:${computed.getPropertyValue(name)}`).join(";")}} text{font-family:system-ui,sans-serif}`;
+  const colours = names.map((name) => `${name}:${computed.getPropertyValue(name)}`).join(";");
+  const style = `:root{${colours}} text{font-family:system-ui,sans-serif}\n${rules}`;
+  const background = computed.getPropertyValue("--bg");
   const copy = inner.cloneNode(true);
   copy.removeAttribute("transform");
   const marker = inner.ownerSVGElement.querySelector("defs").outerHTML;
@@ -464,7 +474,12 @@ export function picture({ inner, size }) {
   return {
     width,
     height,
-    text: `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-20 -20 ${width} ${height}" width="${width}" height="${height}"><style>${variables}\n${rules}</style><rect x="-20" y="-20" width="100%" height="100%" fill="${computed.getPropertyValue("--bg")}"/>${marker}${new XMLSerializer().serializeToString(copy)}</svg>`,
+    text: [
+      `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-20 -20 ${width} ${height}"`,
+      ` width="${width}" height="${height}"><style>${style}</style>`,
+      `<rect x="-20" y="-20" width="100%" height="100%" fill="${background}"/>`,
+      `${marker}${new XMLSerializer().serializeToString(copy)}</svg>`,
+    ].join(""),
   };
 }
 export const saveSvg = (view) => save("lineage.svg", picture(view).text, "image/svg+xml");

@@ -323,8 +323,11 @@ const cutBy = (reason) =>
   reason === "depth" ? "There is more further away." : `Not everything is shown: cut by ${reason}.`;
 
 function shownOf(of, whole, moment, past) {
-  if (of.isMap)
-    return `${count(of.totals.datasets, "table")} and ${count(of.totals.jobs, "job")}${moment} in ${count(of.nodes.length, "box", "boxes")}; numbers beside lines count jobs.`;
+  if (of.isMap) {
+    const all = `${count(of.totals.datasets, "table")} and ${count(of.totals.jobs, "job")}`;
+    const boxes = count(of.nodes.length, "box", "boxes");
+    return `${all}${moment} in ${boxes}; numbers beside lines count jobs.`;
+  }
   const rest = of.nodes
     .filter((node) => node.type === "rest")
     .reduce((sum, node) => sum + node.nodes, 0);
@@ -338,7 +341,8 @@ function shownOf(of, whole, moment, past) {
   const moreEdges = whole.edges.filter((edge) => !edges.has(edgeKey(edge))).length;
   const text = `${count(of.nodes.length, "node")}, ${count(of.edges.length, "edge")}${moment}`;
   if (!moreNodes && !moreEdges) return `${text}; all shown.`;
-  return `${text}. ${count(moreNodes, "more node", "more nodes")}, ${count(moreEdges, "more edge", "more edges")} ${past ? "at other moments, drawn faintly" : "from before"}.`;
+  const others = `${count(moreNodes, "more node")}, ${count(moreEdges, "more edge")}`;
+  return `${text}. ${others} ${past ? "at other moments, drawn faintly" : "from before"}.`;
 }
 
 function Export({ picture, handle }) {
@@ -367,7 +371,10 @@ function Export({ picture, handle }) {
   return html`<select aria-label="Save the graph" value="" onChange=${(event) => {
     act[event.target.value]?.();
     event.target.value = "";
-  }}><option value="">save…</option><option value="svg">SVG</option><option value="png">PNG</option>
+  }}>
+    <option value="">save…</option>
+    <option value="svg">SVG</option>
+    <option value="png">PNG</option>
     <option value="mermaid">Mermaid (copy)</option>
     <option value="csv">edges as CSV</option></select>`;
 }
@@ -430,9 +437,7 @@ function walkByKey(event, { picture, placed, selected, mark, centre, close, hand
 }
 
 const stepName = (step) =>
-  step
-    ? `${Math.abs(step)} ${Math.abs(step) === 1 ? "step" : "steps"} ${step < 0 ? "upstream" : "downstream"}`
-    : "Here";
+  step ? `${count(Math.abs(step), "step")} ${step < 0 ? "upstream" : "downstream"}` : "Here";
 
 // The picture as a list, for narrow screens.
 function Outline({ picture, open }) {

@@ -167,7 +167,8 @@ function Cell({ one, cell, barrier }) {
     return html`<div class="note">
       ${one.label} ${
         cell.state === "skipped"
-          ? `skipped barrier ${barrier}: it has no snapshot for it, and the next barrier that all tables have counts`
+          ? `skipped barrier ${barrier}: it has no snapshot for it, and the next barrier that all
+            tables have counts`
           : `has not completed barrier ${barrier} yet`
       }.</div>`;
   return html`<div class="panel pad"><p><strong>

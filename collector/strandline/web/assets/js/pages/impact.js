@@ -133,7 +133,14 @@ function byJob(items) {
 
 const tableOf = (one) => JSON.stringify([one.namespace, one.name]);
 const GONE =
-  "An earlier run made it, and the newest schema of its table lacks it: it was dropped or renamed, or that schema told only a part";
+  "An earlier run made it, and the newest schema of its table lacks it: it was dropped or " +
+  "renamed, or that schema told only a part";
+function goneOf(number) {
+  if (!number) return "";
+  return number === 1
+    ? "1 of these columns is no longer in the newest schema of its table."
+    : `${number} of these columns are no longer in the newest schema of their tables.`;
+}
 const inSchema = ({ inSchema: is }) =>
   is === false
     ? { show: html`<span class="chip warn" title=${GONE}>✕ no longer</span>`, text: "no longer" }
@@ -151,7 +158,8 @@ function OfColumn({ found }) {
   return html`<p class="sentence">
     ${
       shown.length
-        ? `${count(columns.length, "column")} in ${count(datasets, "table")} and ${count(jobs, "job")} depend on it${more(found)}.${gone ? ` ${gone} of these columns ${gone === 1 ? "is" : "are"} no longer in the newest schema of ${gone === 1 ? "its table" : "their tables"}.` : ""}`
+        ? `${count(columns.length, "column")} in ${count(datasets, "table")}
+          and ${count(jobs, "job")} depend on it${more(found)}. ${goneOf(gone)}`
         : "Nothing is known that depends on it."
     }</p>
     <${Rows} items=${found.items} head=${[

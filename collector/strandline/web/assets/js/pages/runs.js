@@ -210,6 +210,11 @@ function Children({ run, below }) {
       begin + 1000,
     );
   const at = (moment) => (100 * (moment - begin)) / (end - begin);
+  const lane = (one) => {
+    const from = at(Date.parse(one.startedAt));
+    const to = at(one.endedAt ? Date.parse(one.endedAt) : Date.now());
+    return { left: `${from}%`, width: `${Math.max(0.6, to - from)}%` };
+  };
   const kind = { START: "run", RUNNING: "run", FAIL: "bad", LOST: "warn", ABORT: "warn" };
   return html`<h2>
     ${count(run.children?.runs || below.length, "run")} below it${
@@ -219,10 +224,8 @@ function Children({ run, below }) {
         (one) =>
           html`<tr><td class="nowrap"><a href=${runLink(one)}>${one.job.name}</a></td><td>
             <${State} state=${one.state} /></td><td><div class="lane" title=${length(one)}>
-            <span class=${kind[one.state] || ""} style=${{
-              left: `${at(Date.parse(one.startedAt))}%`,
-              width: `${Math.max(0.6, at(one.endedAt ? Date.parse(one.endedAt) : Date.now()) - at(Date.parse(one.startedAt)))}%`,
-            }}></span></div></td><td class="nowrap">${length(one)}</td></tr>`,
+            <span class=${kind[one.state] || ""} style=${lane(one)}></span></div></td>
+            <td class="nowrap">${length(one)}</td></tr>`,
       )}</tbody></table></div>`;
 }
 
