@@ -56,6 +56,8 @@ def test_a_cut_by_data_lineage_is_shown_with_its_sql(tab: Tab) -> None:
         "/compare?tables=dataset:file:/lake/shop/balance~dataset:file:/lake/shop/daily_totals"
     )
 
+    assert page.locator("button[aria-pressed=true]").inner_text() == "auto"
+    assert page.locator("thead th").all_inner_texts()[3:6] == ["pipeline", "these tables", "cut"]
     tab.click("button:text-is('cut')")
 
     assert page.locator("button[aria-pressed=true]").inner_text() == "cut"
@@ -64,6 +66,10 @@ def test_a_cut_by_data_lineage_is_shown_with_its_sql(tab: Tab) -> None:
         f"SELECT * FROM lake.shop.balance VERSION AS OF {balance};\n"
         f"SELECT * FROM lake.shop.daily_totals VERSION AS OF {totals};"
     )
+    assert page.locator("pre").last.inner_text().splitlines()[1:3] == [
+        f"FROM lake.shop.balance VERSION AS OF {balance} AS a",
+        f"JOIN lake.shop.daily_totals VERSION AS OF {totals} AS b",
+    ]
     shown = page.eval_on_selector_all(
         "td:nth-child(6) .id", "all => all.map(one => one.title.split(':')[0])"
     )

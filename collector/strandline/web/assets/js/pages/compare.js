@@ -1,15 +1,16 @@
 // Why do these tables disagree? What each lacks, the late job, and SQL with snapshots that agree.
 import { useState } from "preact/hooks";
 import { get, list, post } from "../api.js";
-import { duration, tableName } from "../format.js";
+import { count, duration, tableName } from "../format.js";
 import { Grid, html, Id, JobLink, Loaded, Sql, TableLink, Time } from "../parts.js";
 import { go, useData, withParams } from "../state.js";
 
-const WAYS = [
-  ["strong", "strong: all tables that depend on each other agree"],
-  ["weak", "weak: these tables agree"],
-  ["cut", "a cut by data lineage, without barriers"],
-];
+// By the value of `consistency`: the word of the board, and what the snapshots promise.
+const WAYS = {
+  strong: ["pipeline", "strong: all tables that depend on each other agree"],
+  weak: ["these tables", "weak: these tables agree"],
+  cut: ["cut", "cut: no recorded lineage contradicts it, without barriers"],
+};
 
 export function Compare({ params }) {
   const ids = (params.get("tables") || "").split("~").filter(Boolean);
@@ -81,95 +82,99 @@ function Answer({ tables, ids, choose, way }) {
         }
       : "–";
   return html`<${Loaded} of=${compared}>${(found) => {
-    const chosen = WAYS.findIndex(([one]) => one === (way || wayThatAnswers(found))),
-      of = (key, one) =>
-        found.versions[key].tables?.find(
-          (t) => t.namespace === one.namespace && t.name === one.name,
-        );
-    const key = WAYS[chosen][0],
-      version = found.versions[key],
-      doubt = doubtOf(found),
-      lag = Math.max(0, ...(version.tables || []).map((one) => one.lagSeconds || 0));
-    const sql =
-      version.tables &&
-      found.tables
-        .map((one) => `SELECT * FROM ${one.label} VERSION AS OF ${of(key, one).snapshotId};`)
-        .join("\n");
+    const chosen = WAYS[way] ? way : "auto";
+    const key = chosen === "auto" ? wayThatAnswers(found) : chosen;
+    const of = (which, one) =>
+      found.versions[which].tables?.find(
+        (table) => table.namespace === one.namespace && table.name === one.name,
+      );
+    const version = found.versions[key];
+    const doubt = key === "weak" ? doubtOf(found) : null;
+    const lag = Math.max(0, ...(version.tables || []).map((one) => one.lagSeconds || 0));
+    const row = (one) => [
+      { show: html`<${TableLink} of=${one} />`, text: one.label },
+      one.newest
+        ? show({ snapshotId: one.newest.snapshotId, barrier: one.newest.barrierId ?? undefined })
+        : "no snapshot",
+      {
+        show: html`<${Time} at=${one.newest?.committedAt} />`,
+        text: one.newest?.committedAt || "",
+      },
+      ...Object.keys(WAYS).map((which) => show(of(which, one))),
+      {
+        show: html`<button class="icon" aria-label=${`Remove ${one.label}`} onClick=${() =>
+          choose(ids.filter((id) => !id.endsWith(`:${one.name}`)))}>✕</button>`,
+        text: "",
+      },
+    ];
+    const button = (value, label, about) => html`<button aria-pressed=${value === chosen}
+      title=${about} onClick=${() => go(withParams({ way: value }), true)}>${label}</button>`;
+    const blockers = new Map(found.blockedBy.map((one) => [one.reason, one]));
+    const ways = Object.values(WAYS).map(([word]) => word);
     return html`<p class="sentence">${sentence(found)}</p>
-      <${Grid} name="compare" head=${[
-        "table",
-        "newest",
-        "committed",
-        "strong",
-        "weak",
-        "cut",
-        "",
-      ]} rows=${found.tables.map((one) => [
-        { show: html`<${TableLink} of=${one} />`, text: one.label },
-        one.newest
-          ? show({
-              snapshotId: one.newest.snapshotId,
-              barrier: one.newest.barrierId ?? undefined,
-            })
-          : "no snapshot",
-        {
-          show: html`<${Time} at=${one.newest?.committedAt} />`,
-          text: one.newest?.committedAt || "",
-        },
-        ...WAYS.map(([w]) => show(of(w, one))),
-        {
-          show: html`<button class="icon" aria-label=${`Remove ${one.label}`} onClick=${() =>
-            choose(ids.filter((id) => !id.endsWith(`:${one.name}`)))}>✕</button>`,
-          text: "",
-        },
-      ])} />
-      ${[...new Map(found.blockedBy.map((one) => [one.reason, one])).values()].map(
+      <${Grid} name="compare" rows=${found.tables.map(row)}
+        head=${["table", "latest", "committed", ...ways, ""]} />
+      ${[...blockers.values()].map(
         (one) =>
           html`<div class="note">Blocked by ${one.reason}${
             one.job && html` · <${JobLink} of=${one.job} />`
           }</div>`,
       )}
-      <h2>${
-        key === "weak" && doubt ? "SQL without a promise that all agree" : "SQL that agrees"
-      }</h2><p class="row" role="group" aria-label="Which snapshots">${WAYS.map(
-        ([w, about], i) =>
-          html`<button aria-pressed=${i === chosen} title=${
-            found.versions[w].refused?.detail || (w === "weak" && doubt) || about
-          } onClick=${() => go(withParams({ way: w }), true)}>${w}</button>`,
-      )}<span class="dim small">
-        ${
-          (key === "weak" && doubt) || WAYS[chosen][1]
-        }${lag ? `; ${duration(lag)} behind` : ""}</span></p>
+      <h2>${doubt ? "SQL without a promise that all agree" : "SQL that agrees"}</h2>
+      <p class="row" role="group" aria-label="Which snapshots">
+        ${button("auto", "auto", "the pipeline's version, or where there is none the cut")}
+        ${Object.entries(WAYS).map(([value, [label, about]]) =>
+          button(value, label, found.versions[value].refused?.detail || about),
+        )}<span class="dim small">
+        ${chosen === "auto" && "auto: "}${doubt || WAYS[key][1]}${
+          lag ? `; ${duration(lag)} behind` : ""
+        }</span></p>
       ${
         version.refused
           ? html`<div class="note">There is none: ${version.refused.detail}</div>`
-          : html`<${Sql} text=${sql} />
-            ${
-              found.tables.length === 2 &&
-              html`<${Sql} text=${joinOf(found.tables, (one) => of(key, one).snapshotId)} />`
-            }`
+          : html`<${Queries}
+              tables=${found.tables}
+              snapshotOf=${(one) => of(key, one).snapshotId}
+            />`
       }`;
   }}<//>`;
 }
 
+// A query a table, and beside them one that joins two tables.
+function Queries({ tables, snapshotOf }) {
+  const selects = tables
+    .map((one) => `SELECT * FROM ${one.label} VERSION AS OF ${snapshotOf(one)};`)
+    .join("\n");
+  return html`<div class="beside"><div><h3>${count(tables.length, "query", "queries")}</h3>
+    <${Sql} text=${selects} /></div>${
+      tables.length === 2 &&
+      html`<div><h3>1 join</h3><${Sql} text=${joinOf(tables, snapshotOf)} /></div>`
+    }</div>`;
+}
+
 // The first way that has an answer; weak promises least.
 const wayThatAnswers = ({ versions }) =>
-  ["strong", "cut", "weak"].find((way) => !versions[way].refused) || "strong";
+  ["strong", "cut", "weak"].find((key) => !versions[key].refused) || "strong";
 
 const joinOf = ([a, b], snapshotOf) =>
-  `SELECT *\nFROM ${a.label} VERSION AS OF ${snapshotOf(a)} AS a\nJOIN ${b.label} VERSION AS OF ${snapshotOf(b)} AS b ON /* a.key = b.key */`;
+  [
+    "SELECT *",
+    `FROM ${a.label} VERSION AS OF ${snapshotOf(a)} AS a`,
+    `JOIN ${b.label} VERSION AS OF ${snapshotOf(b)} AS b`,
+    "  ON a.key = b.key -- the columns to join by",
+  ].join("\n");
 
 // Why the weak version of these tables promises less than that all agree; null when all do.
 function doubtOf({ tables, versions }) {
-  const weak = versions.weak.tables || [],
-    free = tables.filter((_, i) => weak[i]?.barrier === null).map((one) => one.label);
+  const weak = versions.weak.tables || [];
+  const free = tables.filter((_, i) => weak[i]?.barrier === null).map((one) => one.label);
   const groups = new Set(weak.filter((one) => one.barrier !== null).map((one) => one.group)).size;
-  const apart =
-    groups > 1 ? [`the tables of ${groups} groups agree only with those of their own`] : [];
-  if (free.length)
-    apart.push(
-      `${free.join(", ")} ${free.length > 1 ? "are untracked: their latest snapshots" : "is untracked: its latest snapshot"}, without any promise`,
-    );
+  const apart = [];
+  if (groups > 1) apart.push(`the tables of ${groups} groups agree only with those of their own`);
+  if (free.length === 1)
+    apart.push(`${free[0]} is untracked: its latest snapshot, without any promise`);
+  if (free.length > 1)
+    apart.push(`${free.join(", ")} are untracked: their latest snapshots, without any promise`);
   return apart.length ? `weak: ${apart.join("; ")}` : null;
 }
 
@@ -186,7 +191,8 @@ function sentence({ tables, versions }) {
     );
   if (new Set(known).size === 1)
     return `Their newest snapshots agree: all stand at barrier ${known[0]}.`;
-  const high = Math.max(...known),
-    late = tables.filter((_, i) => latest[i] < high).map((one) => one.label);
-  return `Their newest snapshots disagree: barriers ${Math.min(...known)} to ${high}. ${late.join(", ")} ${late.length > 1 ? "lack" : "lacks"} what the others show.`;
+  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const late = tables.filter((_, i) => latest[i] < high).map((one) => one.label);
+  const lack = `${late.join(", ")} ${late.length > 1 ? "lack" : "lacks"} what the others show`;
+  return `Their newest snapshots disagree: barriers ${low} to ${high}. ${lack}.`;
 }
