@@ -111,8 +111,19 @@ def test_first_screen_names_late_tables_and_failed_jobs(tab: Tab) -> None:
     text = tab.open("/").inner_text("main")
 
     assert re.search(r"lake\.shop\.\w+ is .* behind, in group shop\.", text)
-    assert "job nightly.margins failed" in text
+    assert re.search(r"job nightly.margins failed: \S", text)
     assert "shop_jobs.refunds: job stopped" in text
+
+
+def test_tables_are_listed_with_writer_commit_rows_and_lag(tab: Tab) -> None:
+    page = tab.open("/tables")
+
+    heads = [one.lower() for one in page.locator("thead th").all_inner_texts()]
+    assert heads == ["name", "namespace", "writer", "last commit", "rows", "lag"]
+    cells = page.locator("tr:has(a:text-is('lake.shop.balance')) td").all_inner_texts()
+    assert re.fullmatch(r"shop_jobs\.balance\s+●? ?running", cells[2])
+    assert re.fullmatch(r"\d+ (s|min|h) ago", cells[3])
+    assert re.fullmatch(r"◷ \d+ (s|min|h)", cells[5])
 
 
 def test_board_frames_the_strong_version_and_names_the_blocker(tab: Tab) -> None:

@@ -15,7 +15,18 @@ from strandline.store.lineage.relations import View
 from strandline.store.questions.namespaces import namespace_overview
 from strandline.store.schema.run_tables import runs
 from strandline.store.sql.pages import decode_cursor
-from worlds.builders import NOON, Json, at, batch, dataset, event, parent, run_id, store
+from worlds.builders import (
+    NOON,
+    Json,
+    at,
+    batch,
+    dataset,
+    event,
+    parent,
+    run_id,
+    snapshot,
+    store,
+)
 
 NOW = micros_of(NOON + timedelta(hours=1))
 HOUR = 3600
@@ -181,6 +192,56 @@ def test_a_dataset_is_listed_with_its_newest_write(engine: Engine) -> None:
         one["name"]: one["latestWrite"] and one["latestWrite"]["job"]["name"] for one in items
     }
     assert written == {"bank.daily": "daily", "bank.load": "repair", "bank.stream": "stream"}
+
+
+def test_a_dataset_is_listed_with_the_newest_snapshot_of_its_main_branch(engine: Engine) -> None:
+    def wrote(run: int, seconds: float, **facet: Any) -> Json:
+        facet = {"committedAt": at(seconds), **facet}
+        made = snapshot(f"s{run}", **facet)
+        return event("COMPLETE", run, "load", seconds, outputs=[dataset("bank.load", own=made)])
+
+    commits = [
+        wrote(1, 10, numberOfRows=3),
+        wrote(2, 20, numberOfRows=5),
+        wrote(3, 30, branch="audit"),
+    ]
+    store(engine, [*reversed(commits), event("COMPLETE", 4, "other", outputs=[dataset("x")])], NOON)
+
+    with engine.connect() as connection:
+        items = datasets_page(connection, ALL, NOW, 10, None)["items"]
+
+    assert {one["name"]: one["latestSnapshot"] for one in items} == {
+        "bank.load": {
+            "snapshotId": "s2",
+            "barrierId": None,
+            "committedAt": "2026-11-20T12:00:20Z",
+            "numberOfRows": 5,
+        },
+        "x": None,
+    }
+
+
+@pytest.mark.parametrize("as_of", [None, NOW - 1])
+def test_a_job_is_listed_with_the_job_above_it(engine: Engine, as_of: int | None) -> None:
+    store(
+        engine,
+        [
+            event("COMPLETE", 1, "dbt", 0),
+            event("COMPLETE", 2, "dbt.model", 1, facets=parent(1, "dbt")),
+            event("COMPLETE", 3, "dbt.model.test", 2, facets=parent(1, "dbt")),
+        ],
+        NOON,
+    )
+
+    with engine.connect() as connection:
+        items = jobs_page(connection, Filter(as_of=as_of), NOW, 10, None)["items"]
+
+    above = {"namespace": "tests", "name": "dbt"}
+    assert {one["name"]: one["parent"] for one in items} == {
+        "dbt": None,
+        "dbt.model": above,
+        "dbt.model.test": above,
+    }
 
 
 def streams() -> list[Json]:

@@ -42,7 +42,7 @@ def test_a_create_table_as_is_one_command(engine: Engine) -> None:
             one["job"]["name"]
             for one in runs_page(connection, None, Filter(), NOW, 100, None)["items"]
         ]
-        found = {word: [one["name"] for one in search_page(connection, word, 100, None)["items"] if one["type"] == "job"]
+        found = {word: [one["name"] for one in search_page(connection, word, 100, None, NOW)["items"] if one["type"] == "job"]
                  for word in ("wide.", "select", "WIDE.append_data.lake_bank_wide")}  # fmt: skip
         below = job_detail(connection, node_called(connection, "job:lakehouse:wide"), NOW)[
             "children"

@@ -2,12 +2,14 @@
 
 import random
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, select
 
 from strandline.core.access.granted import Access
+from strandline.core.openlineage.times import micros_of
 from strandline.errors import OverloadError
 from strandline.store.catalog.search import search_page
 from strandline.store.ingest.forget import forget_secret
@@ -25,6 +27,7 @@ from strandline.store.sql.narrowed import narrowed
 from strandline.store.sql.pages import decode_cursor
 from worlds.builders import NOON, Json, dataset, encode, event, run_id, store, symlink
 
+NOW = micros_of(NOON + timedelta(hours=1))
 LETTERS = "abAB_%.\\*'\" -/:é́ÉßẞİıΣςσЖж漢💧\n"
 Found = tuple[str, str, str | None]
 
@@ -35,7 +38,7 @@ def searched(engine: Engine, text: str, limit: int = 7) -> list[Found]:
     after: Any = None
     with reading(engine).connect() as connection:
         while True:
-            page = search_page(connection, text, limit, after)
+            page = search_page(connection, text, limit, after, NOW)
             assert len(page["items"]) <= limit
             found += [(one["id"], one["matched"], one["text"]) for one in page["items"]]
             if page["nextCursor"] is None:
@@ -342,7 +345,7 @@ def test_run_is_found_by_the_id_of_its_spark_application(engine: Engine) -> None
         f"run:theirs:{run_id(3)}",
     ]
     with reading(engine).connect() as connection:
-        items = search_page(connection, "local-1722950810332", 5, None)["items"]
+        items = search_page(connection, "local-1722950810332", 5, None, NOW)["items"]
     assert [one["label"] for one in items] == ["local-1722950810332"]
     assert searched(engine, "local") == []
     ours = narrowed(engine, Access("key", frozenset(), ("tests",)))
@@ -422,3 +425,31 @@ def test_forgotten_name_is_removed_from_the_index(engine: Engine) -> None:
             assert not [
                 text for text in connection.scalars(select(table.c.texts)) if "hunter" in text
             ]
+
+
+def test_tables_of_one_name_are_told_apart_by_place_and_last_write(engine: Engine) -> None:
+    def of(catalog: str) -> Json:
+        place = f"file:/{catalog}"
+        return dataset(
+            f"/{catalog}/bank/daily",
+            "file",
+            catalog={"name": catalog, "framework": "iceberg", "type": "jdbc"},
+            symlinks=symlink("bank.daily", place),
+        )
+
+    store(
+        engine,
+        [
+            event("COMPLETE", 1, "load", 0, outputs=[of("lake")]),
+            event("COMPLETE", 2, "copy", 60, inputs=[of("lake")], outputs=[of("archive")]),
+        ],
+        NOON,
+    )
+
+    with reading(engine).connect() as connection:
+        items = search_page(connection, "daily", 5, None, NOW)["items"]
+
+    assert [(one["catalog"], one["table"], one["latestWrite"]["job"]["name"]) for one in items] == [
+        ("lake", "daily", "load"),
+        ("archive", "daily", "copy"),
+    ]

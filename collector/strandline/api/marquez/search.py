@@ -106,7 +106,11 @@ def _found(connection: Connection, session: Session, query: HitsQuery, kind: str
     """Return the results for the text, read in the first way that finds something."""
     most = min(query.limit, MOST)
     for text in dict.fromkeys(_texts(session, query.q)):
-        items = _items(connection, text, kind, most) if text and "\0" not in text else []
+        items = (
+            _items(connection, text, kind, most, session.micros)
+            if text and "\0" not in text
+            else []
+        )
         ids = {id_of(one["type"], one["namespace"], one["name"]): one for one in items}
         rows = rows_of(connection, ids) | job_rows(connection, ids)
         if rows:
@@ -114,11 +118,13 @@ def _found(connection: Connection, session: Session, query: HitsQuery, kind: str
     return []
 
 
-def _items(connection: Connection, text: str, kind: str | None, most: int) -> list[dict[str, Any]]:
+def _items(
+    connection: Connection, text: str, kind: str | None, most: int, now: int
+) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     after = None
     while len(items) < most:
-        page = search_page(connection, text, most, after)
+        page = search_page(connection, text, most, after, now)
         items += [
             one for one in page["items"] if one["type"] in ((kind,) if kind else ("dataset", "job"))
         ]

@@ -14,6 +14,8 @@ from strandline.api.http.answers import JSON, Named, Page
 from strandline.api.http.route import Route, refused
 from strandline.api.http.session import ReadSession, Session
 from strandline.core.openlineage.times import micros_of
+from strandline.core.versions.delays import staleness
+from strandline.core.versions.model import Model
 from strandline.errors import ParameterError
 from strandline.questions.catalog import (
     NodeListQuery,
@@ -77,10 +79,18 @@ class Barrier(TypedDict):
 
 @router.get("/datasets", response_model=Page[Named])
 def get_datasets(query: Annotated[NodeListQuery, InQuery()], session: ReadSession) -> Answer:
-    """Datasets by name, each with its latest write."""
+    """Return datasets by name, each with its latest write and its newest snapshot.
+
+    `lagSeconds` is the age of the first barrier that a table lacks; null without barriers.
+    """
     asked = _filter(query, session, query.namespace)
     with session.connected() as connection:
-        return listing.datasets_page(connection, asked, session.micros, query.limit, query.cursor)
+        page = listing.datasets_page(connection, asked, session.micros, query.limit, query.cursor)
+    if asked.as_of is None:
+        with session.follower.model() as model:
+            for item in page["items"]:
+                item["lagSeconds"] = _lag(model, item, session.now.timestamp())
+    return page
 
 
 @router.get("/datasets/detail", response_model=Detail, responses=refused(404))
@@ -152,7 +162,14 @@ def get_search(query: Annotated[SearchQuery, InQuery()], session: ReadSession) -
     `label`), snapshot (the table that has it; `text` is its id), tag, column or sql.
     """
     with session.connected() as connection:
-        return search_page(connection, query.q, query.limit, query.cursor)
+        return search_page(connection, query.q, query.limit, query.cursor, session.micros)
+
+
+def _lag(model: Model, item: Answer, now: float) -> float | None:
+    table = item["namespace"], item["name"]
+    if table not in model.done or not model.is_managed(table):
+        return None
+    return round(staleness(model, table, now).seconds, 3)
 
 
 def _job_asked(connection: Connection, query: OfJobQuery) -> Node | None:

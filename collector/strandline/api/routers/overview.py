@@ -4,7 +4,8 @@ And a stream that says when to look again.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter
@@ -25,6 +26,7 @@ from strandline.core.versions.members import versions
 from strandline.core.versions.model import Model
 from strandline.store.catalog.gauges import DAY, run_counts
 from strandline.store.ingest.set_aside import count_set_aside
+from strandline.store.lineage.children import outcomes
 from strandline.store.lineage.run_state import iso
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.received_tables import raw_events
@@ -43,13 +45,19 @@ KINDS = {
     "lost": "job",
 }
 MOST_SHOWN = 50
+MOST_OF_ONE_REASON = 20
+_EXCEPTION = re.compile(r"^[\w.]*(?:Exception|Error): ")
 
 
 class Overview(TypedDict):
-    """The counts of the last 24 hours, what is wrong (50 at most), and each group."""
+    """The counts of the last 24 hours, what is wrong (50 reasons at most), and each group.
+
+    `newestEventAt` is when the newest event was received, `newestEventTime` when it happened.
+    """
 
     asOf: str
     newestEventAt: str | None
+    newestEventTime: str | None
     runningRuns: int
     lostRuns: int
     failedRuns: int
@@ -73,28 +81,34 @@ def get_overview(session: ReadSession) -> dict[str, Any]:
     with session.connected() as connection:
         found = [*store_troubles(connection, of_tables, now), *found]
         counts = _counts(connection, session.micros)
-        newest = _newest_event(connection, session)
+        newest, happened = _newest_event(connection, session) or (None, None)
         labels = labels_of(connection, tables)
-    found = [one for one in found if session.access.allows_text(one.about)]
+        found = [one for one in found if session.access.allows_text(one.about)]
+        attention = _by_reason(connection, found)
     return {
         "asOf": iso(session.micros),
         "newestEventAt": iso(newest),
+        "newestEventTime": iso(happened),
         **counts,
-        "attention": [_attention(one) for one in found[:MOST_SHOWN]],
+        "attention": attention[:MOST_SHOWN],
         "attentionCount": len(found),
         "groups": [_labelled(one, labels) for one in domains],
     }
 
 
-def _newest_event(connection: Connection, session: Session) -> int | None:
-    """Return the receipt of the newest event; only of one's own jobs if others are hidden."""
-    query = select(func.max(raw_events.c.received_at))
+def _newest_event(connection: Connection, session: Session) -> tuple[int, int] | None:
+    """Return when the newest event was received and when it happened.
+
+    Only events of one's own jobs count if others are hidden.
+    """
+    newest = select(raw_events.c.received_at, raw_events.c.event_time)
     if not session.access.everything:
-        query = select(func.max(runs.c.received_at)).select_from(
-            runs.join(jobs, jobs.c.id == runs.c.job_id)
-        )
-    found: int | None = connection.execute(query).scalar_one()
-    return found
+        with_jobs = runs.join(jobs, jobs.c.id == runs.c.job_id)
+        newest = select(runs.c.received_at, runs.c.newest_at).select_from(with_jobs)
+        newest = newest.where(runs.c.received_at.is_not(None))
+    received = newest.selected_columns[0]
+    row = connection.execute(newest.order_by(received.desc()).limit(1)).one_or_none()
+    return None if row is None else (row[0], row[1])
 
 
 def _counts(connection: Connection, now: int) -> dict[str, int]:
@@ -116,11 +130,33 @@ def _labelled(domain: dict[str, Any], labels: Mapping[Table, str]) -> dict[str, 
     }
 
 
+def _by_reason(connection: Connection, found: Sequence[Trouble]) -> list[dict[str, Any]]:
+    """Return troubles as the page lists them: failures with the same reason are one.
+
+    The reason is the first line of the error; an application reports that of its query with the
+    name of an exception before it. `count` is the number of all that have the reason.
+    """
+    failed = [one.run_row for one in found if one.rule == "failed" and one.run_row is not None]
+    errors = outcomes(connection, dict.fromkeys(failed, True))
+    groups: dict[tuple[str, str], dict[str, Any]] = {}
+    for trouble in found:
+        run = errors.get(trouble.run_row or 0)
+        reason = run["error"] or "no reason given" if run else None
+        key = (trouble.rule, _EXCEPTION.sub("", reason) if reason else trouble.text)
+        group = groups.setdefault(
+            key, {"rule": trouble.rule, "reason": reason, "count": 0, "items": []}
+        )
+        group["count"] += 1
+        if len(group["items"]) < MOST_OF_ONE_REASON:
+            group["items"].append(_attention(trouble))
+    return list(groups.values())
+
+
 def _attention(trouble: Trouble) -> dict[str, Any]:
     """Return a trouble in words, and what it is about."""
     kind = KINDS.get(trouble.rule)
     node = f"{kind}:{trouble.about}" if kind else None
-    return {"rule": trouble.rule, "text": trouble.text, "node": node, "runId": trouble.run}
+    return {"text": trouble.text, "node": node, "runId": trouble.run}
 
 
 def _domain(model: Model, name: str, now: float) -> dict[str, Any]:
@@ -178,8 +214,8 @@ async def get_stream(session: ReadSession) -> Response:
 
 def _token(session: Session) -> str:
     with session.connected() as connection:
-        received = _newest_event(connection, session)
+        received, _ = _newest_event(connection, session) or (0, 0)
         if not session.access.everything:
-            return f"{received or 0}"
+            return f"{received}"
         fact = connection.execute(select(func.max(version_facts.c.seq))).scalar_one()
-    return f"{received or 0}.{fact or 0}"
+    return f"{received}.{fact or 0}"

@@ -134,7 +134,7 @@ def _page(connection: Connection, kind: str, options: Namespace, place: tuple[in
     now = micros_of(datetime.now(UTC))
     match kind:
         case "search":
-            return search_page(connection, options.text, *place)
+            return search_page(connection, options.text, *place, now)
         case "runs":
             job = job_called(connection, options.job) if options.job else None
             return runs_page(connection, job, _filter(options, now), now, *place)

@@ -21,10 +21,15 @@ def _of(name: str, columns: Iterable[str]) -> tuple[str, ...]:
 
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "/jobs": (*_NODE, *_SEEN, "group", *_of("latestRun", (*_STATE, *_OUTCOME))),
+    "/jobs": (
+        *(*_NODE, *_SEEN, "group", *_of("parent", ("namespace", "name"))),
+        *_of("latestRun", (*_STATE, *_OUTCOME)),
+    ),
     "/datasets": (
         *(*_NODE, "catalog", "database", "table", *_SEEN, "droppedAt"),
         *_of("latestWrite", ("job.namespace", "job.name", *_STATE)),
+        *_of("latestSnapshot", ("snapshotId", "barrierId", "committedAt", "numberOfRows")),
+        "lagSeconds",
     ),
     "/datasets/snapshots": (
         *(
@@ -42,7 +47,10 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         *(*_STATE, *_OUTCOME, "job.namespace", "job.name", "streaming", *_SEEN),
         *_of("parent", ("runId", "job.namespace", "job.name")),
     ),
-    "/search": (*_NODE, "matched", "text", "label"),
+    "/search": (
+        *(*_NODE, "matched", "text", "label", "catalog", "database", "table"),
+        *_of("latestWrite", ("job.namespace", "job.name", *_STATE)),
+    ),
     "/impact": (
         *(
             *_NODE,

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Select, and_, case, exists, false, func, not_
 
 from strandline.core.openlineage.names import is_of_one_job, run_id_of, run_name
 from strandline.store.catalog.filters import Filter, may_be_of
+from strandline.store.catalog.newest_snapshots import newest_snapshots
 from strandline.store.catalog.newest_writes import newest_writes
 from strandline.store.catalog.past_lists import (
     datasets_then,
@@ -23,6 +24,7 @@ from strandline.store.lineage.children import outcomes
 from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import nested_jobs, nested_runs
+from strandline.store.lineage.parents import parent_jobs
 from strandline.store.lineage.recent_runs import created_nothing
 from strandline.store.lineage.run_state import RunState, iso, rows_of_runs, run_state, with_state
 from strandline.store.schema.dataset_tables import datasets
@@ -52,24 +54,26 @@ SHARED_RUN_ID = "several jobs reported this run id; each has a run of its own"
 def datasets_page(
     connection: Connection, asked: Filter, now: int, limit: int, after: Key | None
 ) -> Answer:
-    """Datasets by name, each once, under its canonical name, with its latest write.
+    """Return datasets by name, each once, under its canonical name.
 
-    A state is that of the latest write.
+    Each has its latest write, whose state a filter means, and its newest snapshot.
     """
 
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
-        unmade, writes = (
-            never_made(connection, [row.id for row in rows]),
-            newest_writes(connection, [row.id for row in rows], now),
-        )
-        dropped = drop_answers(connection, [row.id for row in rows], now)
+        ids = [row.id for row in rows]
+        unmade, writes = never_made(connection, ids), newest_writes(connection, ids, now)
+        heads, dropped = newest_snapshots(connection, ids), drop_answers(connection, ids, now)
         for row in rows:
             write = writes.get(row.id)
             written = write is not None and asked.admits(write.run)
             is_shown = (
                 written if asked.states else written or asked.spans(row.first_at, row.newest_at)
             )
-            more = {"latestWrite": None if write is None else write.answer()} | dropped[row.id]
+            more = {
+                "latestWrite": None if write is None else write.answer(),
+                "latestSnapshot": heads.get(row.id),
+                **dropped[row.id],
+            }
             yield dataset_answer(row) | more if is_shown and row.id not in unmade else None
 
     query = select(datasets).where(
@@ -81,7 +85,7 @@ def datasets_page(
     if asked.as_of is not None:
         query = query.where(was_named(asked.as_of))
         items = _of_past(
-            _placed, partial(datasets_then, connection, asked=asked, moment=asked.as_of)
+            placed_answer, partial(datasets_then, connection, asked=asked, moment=asked.as_of)
         )
     return order.filtered(connection, query, limit, after, items, few=asked.asks_of_runs)
 
@@ -122,10 +126,11 @@ def never_made(connection: Connection, ids: Sequence[int]) -> set[int]:
 
 def dataset_answer(row: Any) -> Answer:
     """A dataset as lists show it."""
-    return _placed(row) | _seen(row)
+    return placed_answer(row) | _seen(row)
 
 
-def _placed(row: Any) -> Answer:
+def placed_answer(row: Any) -> Answer:
+    """Return a dataset by its names and its place in a catalog."""
     place = {"catalog": row.catalog, "database": row.database_name, "table": row.table_name}
     return named_answer("dataset", row) | place
 
@@ -150,13 +155,17 @@ def _of_past(same: Callable[[Any], Answer], then: Items) -> Items:
 def jobs_page(
     connection: Connection, asked: Filter, now: int, limit: int, after: Key | None
 ) -> Answer:
-    """Jobs by name, each with its latest run, whose state and time count where a state is asked for."""
+    """Return jobs by name, each with its latest run, whose state and time a filter means.
+
+    `parent` is the job of the run above the latest run.
+    """
 
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
         nested = nested_jobs(connection, [(row.id, row.name) for row in rows])
         ids = [row.id for row in rows]
         newest, domains = _newest_states(connection, ids, now), domains_of(connection, ids)
         more = outcomes(connection, {run: state.state == "FAIL" for run, state in newest.values()})
+        parents = parent_jobs(connection, list(more))
         for row in rows:
             run, state = newest.get(row.id, (0, None))
             ran = state is not None and asked.admits(state)
@@ -164,11 +173,8 @@ def jobs_page(
                 ran or (not asked.states and asked.spans(row.first_at, row.newest_at))
             ):
                 newest_run = None if state is None else state.answer() | more[run]
-                yield (
-                    _named_job(row)
-                    | _seen(row)
-                    | {"group": domains.get(row.id), "latestRun": newest_run}
-                )
+                belonging = {"group": domains.get(row.id), "parent": parents.get(run)}
+                yield _named_job(row) | _seen(row) | belonging | {"latestRun": newest_run}
             else:
                 yield None
 

@@ -5,8 +5,8 @@ What had been heard of then, as `lists` shows it.
 What a run, job or dataset is (its name, the run above it, whether it streams) is the same at any
 time; so is which query a micro-batch is of, and under which of its names a dataset is listed.
 Everything else is of the moment, and what no row of the store tells of it is left out: of what was
-heard of again later, when it had last been heard of (`updatedAt`), its `group`, whether it was
-dropped.
+heard of again later, when it had last been heard of (`updatedAt`), its `group`, its
+`latestSnapshot`, whether it was dropped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +32,7 @@ from strandline.store.catalog.past_writes import heard_by, not_made_by, past_wri
 from strandline.store.lineage.children import outcomes
 from strandline.store.lineage.dropped import drops_then
 from strandline.store.lineage.nested_commands import nested_jobs, nested_runs
+from strandline.store.lineage.parents import parent_jobs
 from strandline.store.lineage.past_runs import PastRun, past_runs
 from strandline.store.lineage.run_state import iso
 from strandline.store.schema.run_tables import job_domains, jobs, run_parents, runs
@@ -101,13 +102,16 @@ def jobs_then(
     more = outcomes(
         connection, {one.id: one.state.state == "FAIL" for one in newest.values()}, moment
     )
+    parents = parent_jobs(connection, list(more))
     for row in rows:
         run = newest.get(row.id)
         if row.id in nested or not _is_job_of(asked, row, run, moment):
             yield None
         else:
             newest_run = None if run is None else run.state.answer() | more[run.id]
-            yield seen_then(row, moment) | domains[row.id] | {"latestRun": newest_run}
+            parent = None if run is None else parents.get(run.id)
+            belonging = domains[row.id] | {"parent": parent}
+            yield seen_then(row, moment) | belonging | {"latestRun": newest_run}
 
 
 def _is_job_of(asked: Filter, row: Any, run: PastRun | None, moment: int) -> bool:

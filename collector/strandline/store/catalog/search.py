@@ -14,7 +14,14 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, Connection, Select, exists, or_, select, text
 
 from strandline.errors import OverloadError
-from strandline.store.catalog.lists import Answer, is_shown, named_answer, never_made
+from strandline.store.catalog.lists import (
+    Answer,
+    is_shown,
+    named_answer,
+    never_made,
+    placed_answer,
+)
+from strandline.store.catalog.newest_writes import Write, newest_writes
 from strandline.store.lineage.nested_commands import nested_jobs
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.annotation_tables import TAG_GIVEN, annotations
@@ -58,20 +65,25 @@ Found = tuple[Key, Answer]
 Hit = TypeVar("Hit")
 
 
-def search_page(connection: Connection, text: str, limit: int, after: Key | None) -> Answer:
+def search_page(
+    connection: Connection, text: str, limit: int, after: Key | None, now: int
+) -> Answer:
     """Datasets, jobs and runs with this text, in any case; each says where it was found.
 
     By name (any of a dataset's, or catalog.database.table) the shortest first, then runs whose ids
     begin so or whose Spark application has it in its id, then tables with a snapshot of this id,
     then datasets and jobs with it in a tag, a column, an SQL text. Each has a label: what Spark
-    calls the table, the application's id, or the name.
+    calls the table, the application's id, or the name. What tells datasets of the same name apart
+    is with them: catalog, database, table and `latestWrite`.
     """
     if not is_filled(connection):
         raise OverloadError(
             "the tables of the search are being filled: try again in a minute", retry_after=30
         )
     found = list(islice(Search(connection, text).results(after), limit + 1))
-    items = [item for _, item in found[:limit]]
+    ids = [int(key[3]) for key, one in found[:limit] if one["type"] == "dataset"]
+    writes = newest_writes(connection, ids, now) if ids else {}
+    items = [item | _latest_write(item, key, writes) for key, item in found[:limit]]
     labels = labels_of(
         connection, [(one["namespace"], one["name"]) for one in items if one["type"] == "dataset"]
     )
@@ -79,6 +91,13 @@ def search_page(connection: Connection, text: str, limit: int, after: Key | None
         "items": [{"label": _label(one, labels)} | one for one in items],
         "nextCursor": encode_cursor(found[limit - 1][0]) if len(found) > limit else None,
     }
+
+
+def _latest_write(item: Answer, key: Key, writes: Mapping[int, Write]) -> Answer:
+    if item["type"] != "dataset":
+        return {}
+    write = writes.get(int(key[3]))
+    return {"latestWrite": None if write is None else write.answer()}
 
 
 def _label(one: Answer, labels: Mapping[tuple[str, str], str]) -> str:
@@ -128,7 +147,7 @@ class Search:
                     size,
                     start,
                 ):
-                    answer = named_answer(kind, row) | {"matched": "name", "text": None}
+                    answer = _answer(kind, row) | {"matched": "name", "text": None}
                     yield (size, kind, start, str(id_)), answer
 
     def _hits_of(self, kind: str, after: Key | None) -> Iterator[tuple[int, str, str, int]]:
@@ -219,7 +238,7 @@ class Search:
         for id_, row in sorted(self._rows("dataset", ids).items()):
             yield (
                 (SNAPSHOT, "dataset", "", str(id_)),
-                named_answer("dataset", row) | {"matched": "snapshot", "text": self.text},
+                _answer("dataset", row) | {"matched": "snapshot", "text": self.text},
             )
 
     def _by_text(self, stage: int, after: Key | None) -> Iterator[Found]:
@@ -252,7 +271,7 @@ class Search:
                 where = ", ".join(list(dict.fromkeys(found))[:TEXTS_SHOWN])
                 yield (
                     (stage, kind, "", str(id_)),
-                    named_answer(kind, row) | {"matched": STAGES[stage], "text": where},
+                    _answer(kind, row) | {"matched": STAGES[stage], "text": where},
                 )
 
     @cached_property
@@ -280,6 +299,10 @@ class Search:
                 canonical.get(id_, id_), []
             ).append(tag)
         return found
+
+
+def _answer(kind: str, row: Any) -> Answer:
+    return placed_answer(row) if kind == "dataset" else named_answer(kind, row)
 
 
 def _batches(hits: Iterable[Hit]) -> Iterator[list[Hit]]:

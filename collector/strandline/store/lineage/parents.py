@@ -8,11 +8,11 @@ to the top.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
 
-from strandline.store.schema.run_tables import run_parents, runs
+from strandline.store.schema.run_tables import jobs, run_parents, runs
 from strandline.store.sql.id_lists import among
 
 LEVELS = 20  # a hierarchy has three or four; one of parents in a circle has no end
@@ -52,3 +52,16 @@ def _next(connection: Connection, below: Iterable[int], how: str) -> dict[int, A
         query.where(among(run_parents.c.run_id, below), over != run_parents.c.run_id)
     )
     return {run: Above(*rest) for run, *rest in rows}
+
+
+def parent_jobs(connection: Connection, below: Iterable[int]) -> dict[int, dict[str, Any]]:
+    """Return the names of the job of the run above each of these runs that has one."""
+    query = (
+        select(run_parents.c.run_id, jobs.c.namespace, jobs.c.name)
+        .join(jobs, jobs.c.id == run_parents.c.parent_job_id)
+        .where(among(run_parents.c.run_id, below))
+    )
+    return {
+        row.run_id: {"namespace": row.namespace, "name": row.name}
+        for row in connection.execute(query)
+    }

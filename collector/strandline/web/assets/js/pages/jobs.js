@@ -31,19 +31,13 @@ export function Jobs({ params }) {
 }
 
 const jobKey = (job) => nodeId("job", job);
-// The application of a query in a list, as Spark names its queries: APPLICATION.QUERY.
-function applicationOf(job, jobs) {
-  for (let end = job.name.lastIndexOf("."); end > 0; end = job.name.lastIndexOf(".", end - 1)) {
-    const key = jobKey({ namespace: job.namespace, name: job.name.slice(0, end) });
-    if (jobs.has(key)) return key;
-  }
-  return null;
-}
+// The job of the run above the job's latest run: an application, a DAG, a dbt run.
+const parentOf = (job) => job.parent && jobKey(job.parent);
 
 const JOB_HEAD = ["job", "namespace", "latest run", "started", "ended", "group"];
 
 function JobRows({ jobs }) {
-  const tree = useTree(jobs, jobKey, applicationOf);
+  const tree = useTree(jobs, jobKey, parentOf);
   const cells = (one) => [
     {
       show: html`<a href=${address("/jobs", { namespace: one.namespace })}>${one.namespace}</a>`,

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, list } from "../api.js";
 import { count, tableName } from "../format.js";
-import { Grid, html, JobLink, linkOf, Loaded, State, Time } from "../parts.js";
+import { Grid, html, JobLink, linkOf, Loaded, Name, State, Time } from "../parts.js";
 import { go, useData } from "../state.js";
 
 const EMPTY = html`Nothing has this in its name, a tag, a column or its SQL. Ids of runs, snapshots
@@ -12,6 +12,17 @@ export const isWholeId = (one, text) =>
   (one.matched === "run" && one.name === text) ||
   (one.matched === "application" && one.label === text) ||
   (one.matched === "snapshot" && one.text === text);
+
+// When a table was written last, and by which job.
+function lastWrite({ latestWrite }) {
+  if (!latestWrite) return "";
+  const at = latestWrite.endedAt || latestWrite.startedAt;
+  return {
+    show: html`${latestWrite.running && "since "}<${Time} at=${at} />
+      <div class="small dim">by <${JobLink} of=${latestWrite.job} /></div>`,
+    text: at,
+  };
+}
 
 export function Search({ params }) {
   const q = (params.get("q") || "").trim();
@@ -26,7 +37,10 @@ export function Search({ params }) {
     return [
       {
         show: html`<a href=${linkOf(one.type, one)}>${tableName(one)}</a>
-          ${one.type === "dataset" && html`<div class="small dim mono">${one.name}</div>`}
+          ${
+            one.type === "dataset" &&
+            html`<div class="small dim mono"><${Name} text=${one.name} /></div>`
+          }
           ${
             one.matched !== "name" &&
             one.text &&
@@ -35,7 +49,9 @@ export function Search({ params }) {
         text: one.name,
       },
       one.type === "dataset" ? "table" : one.type,
-      one.namespace,
+      one.catalog || "",
+      { show: html`<${Name} text=${one.namespace} />`, text: one.namespace },
+      lastWrite(one),
     ];
   };
   return html`<h1>Search</h1>
@@ -44,7 +60,7 @@ export function Search({ params }) {
       <${Grid}
         name="search"
         empty=${EMPTY}
-        head=${["name", "kind", "namespace"]}
+        head=${["name", "kind", "catalog", "namespace", "last write"]}
         rows=${items.map(row)}
       />`}<//>`;
 }
@@ -53,10 +69,12 @@ export function Events() {
   const found = useData((signal) => get("/events", { limit: 50 }, signal), []);
   const [open, setOpen] = useState(null);
   return html`<h1>Events as received</h1>
-    <p class="dim">The newest 50; secrets are taken out before anything is stored.</p>
+    <p class="dim">The newest 50; secrets are taken out before anything is stored. Received is when
+    the event came here, happened is the time that its sender states.</p>
     <${Loaded} of=${found}>${({ items }) => html`
     <${Grid} name="events" empty="No events yet. Now says how to send the first one." head=${[
       "received",
+      "happened",
       "type",
       "job",
       "inputs",
@@ -64,6 +82,7 @@ export function Events() {
       "event",
     ]} rows=${items.map((one) => [
       { show: html`<${Time} at=${one.receivedAt} />`, text: one.receivedAt },
+      { show: html`<${Time} at=${one.eventTime} />`, text: one.eventTime },
       one.event.eventType
         ? { show: html`<${State} state=${one.event.eventType} />`, text: one.event.eventType }
         : one.event.dataset

@@ -1,7 +1,7 @@
 // What a data engineer sees at nine in the morning; with an empty store, how to send the first
 // event.
 import { address, get, list } from "../api.js";
-import { count, duration } from "../format.js";
+import { count, duration, number } from "../format.js";
 import { copy, Grid, html, JobLink, Loaded, State, Time } from "../parts.js";
 import { runLink } from "./runs.js";
 import { useData } from "../state.js";
@@ -25,17 +25,24 @@ export function Now() {
         : html`<${Empty} />`}<//>`;
 }
 
+// The worst thing, by name.
 function sentence(now) {
   const late = now.groups
     .filter((one) => one.stalenessSeconds > 0)
     .sort((a, b) => b.stalenessSeconds - a.stalenessSeconds)[0];
+  const [worst] = now.attention;
   if (late)
     return html`${late.stalest} is ${duration(late.stalenessSeconds)} behind, in group <a
       href=${address("/group", { name: late.name })}>${late.name}</a>.`;
-  if (now.attentionCount)
-    return `${count(now.attentionCount, "thing")} need${now.attentionCount === 1 ? "s" : ""} attention.`;
+  if (worst) return `${headOf(worst)}.`;
   return "Nothing needs attention.";
 }
+
+const jobIn = (item) => item.text.split(" ")[1];
+const headOf = ({ rule, reason, count: jobs, items: [first] }) => {
+  if (rule !== "failed") return first.text;
+  return `${jobs === 1 ? `job ${jobIn(first)}` : count(jobs, "job")} failed: ${reason}`;
+};
 
 function Filled({ now, recent }) {
   return html`<h1>Now</h1><p class="sentence">${sentence(now)}</p>
@@ -58,12 +65,11 @@ function Filled({ now, recent }) {
     ${
       now.attention.length
         ? html`<div class="panel"><ul class="plain">
-          ${byReason(now.attention).map((same) => html`<${Attention} same=${same} />`)}
-      ${
-        now.attentionCount > now.attention.length &&
-        html`<li class="dim">
-      ${now.attention.length} of ${now.attentionCount} shown</li>`
-      }</ul></div>`
+          ${now.attention.map((group) => html`<${Attention} group=${group} />`)}
+          ${
+            shownCount(now) < now.attentionCount &&
+            html`<li class="dim">${shownCount(now)} of ${number(now.attentionCount)} shown</li>`
+          }</ul></div>`
         : html`<div class="note">Nothing: no run failed or fell silent, no version is
           blocked.</div>`
     }
@@ -75,8 +81,11 @@ function Filled({ now, recent }) {
     <h2>Latest runs</h2>
     <${Loaded} of=${recent}>
     ${({ items }) => html`<${Grid} head=${RUN_HEAD} rows=${items.map(runRow)} />`}<//>
-    <p class="small dim">Newest event <${Time} at=${now.newestEventAt} />.</p>`;
+    <p class="small dim">Newest event: received <${Time} at=${now.newestEventAt} />, happened
+    <${Time} at=${now.newestEventTime} />.</p>`;
 }
+
+const shownCount = (now) => now.attention.reduce((sum, group) => sum + group.count, 0);
 
 const shown = (show) => ({ show, text: "" });
 const GROUP_HEAD = ["group", "consistent at barrier", "newest barrier", "tables", "behind"];
@@ -107,27 +116,22 @@ function silent(now) {
   return now.runningRuns > 0 && seconds > SILENT_AFTER ? duration(seconds) : null;
 }
 
-// Failures with the same reason stand together.
-function byReason(attention) {
-  const groups = new Map();
-  for (const one of attention) {
-    const key =
-      one.rule === "failed"
-        ? `failed ${one.text.replace(/^job \S+ /, "")}`
-        : `${one.rule} ${one.text}`;
-    groups.set(key, [...(groups.get(key) || []), one]);
-  }
-  return [...groups.values()];
-}
-
-function Attention({ same }) {
-  const [one] = same;
-  const row = (item) => html`<span>${item.text}</span><${WayOut} one=${item} />`;
-  if (same.length === 1)
-    return html`<li class="attention"><${Sign} rule=${one.rule} />${row(one)}</li>`;
-  return html`<li class="attention"><${Sign} rule=${one.rule} /><details><summary>
-    ${count(same.length, "job")} ${one.text.replace(/^job \S+ /, "")}</summary>
-    ${same.map((item) => html`<p class="row">${row(item)}</p>`)}</details><span></span></li>`;
+// One trouble, or the jobs that failed for one reason, folded.
+function Attention({ group }) {
+  const [one] = group.items;
+  if (group.count === 1)
+    return html`<li class="attention"><${Sign} rule=${group.rule} />
+      <span>${headOf(group)}</span><${WayOut} one=${one} /></li>`;
+  return html`<li class="attention"><${Sign} rule=${group.rule} /><details>
+    <summary>${headOf(group)}</summary>
+    ${group.items.map(
+      (item) => html`<p class="row"><span>${item.text}</span><${WayOut} one=${item} /></p>`,
+    )}
+    ${
+      group.count > group.items.length &&
+      html`<p class="dim">${group.items.length} of ${number(group.count)} are listed; <a
+        href=${address("/runs", { state: "failed", since: "24h" })}>all failed runs</a></p>`
+    }</details><span></span></li>`;
 }
 
 function Sign({ rule }) {
@@ -145,9 +149,23 @@ function WayOut({ one }) {
 }
 
 function Empty() {
-  const conf = `spark.strandline.enabled        true\nspark.openlineage.transport.url ${location.origin}`;
-  const run = "00000000-0000-4000-8000-000000000001";
-  const event = `curl ${location.origin}/api/v1/lineage -H 'Content-Type: application/json' -d '{"eventType": "COMPLETE", "eventTime": "${new Date().toISOString()}", "producer": "curl", "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent", "run": {"runId": "${run}"}, "job": {"namespace": "me", "name": "hello"}, "inputs": [{"namespace": "file", "name": "/in"}], "outputs": [{"namespace": "file", "name": "/out"}]}'`;
+  const conf = [
+    "spark.strandline.enabled        true",
+    `spark.openlineage.transport.url ${location.origin}`,
+  ].join("\n");
+  const body = {
+    eventType: "COMPLETE",
+    eventTime: new Date().toISOString(),
+    producer: "curl",
+    schemaURL: "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+    run: { runId: "00000000-0000-4000-8000-000000000001" },
+    job: { namespace: "me", name: "hello" },
+    inputs: [{ namespace: "file", name: "/in" }],
+    outputs: [{ namespace: "file", name: "/out" }],
+  };
+  const url = `${location.origin}/api/v1/lineage`;
+  const header = "-H 'Content-Type: application/json'";
+  const event = `curl ${url} ${header} -d '${JSON.stringify(body)}'`;
   return html`<h1>No events yet</h1>
     <p class="sentence">This page notices the first event by itself. Two lines
     in <code>spark-defaults.conf</code> send it, with <code>strandline-spark</code> installed beside

@@ -2,7 +2,7 @@
 // of all tables.
 import { useMemo } from "preact/hooks";
 import { address, get, list } from "../api.js";
-import { ago, count, duration, nodeId, ruleName, tableName } from "../format.js";
+import { ago, count, duration, nodeId, number, ruleName, tableName } from "../format.js";
 import {
   Facets,
   Grid,
@@ -33,7 +33,8 @@ export function Tables({ params }) {
   const found = useData((signal) => list("/datasets", { namespace }, 500, signal), [namespace]);
   const row = (one) => {
     const run = one.latestWrite;
-    const at = run?.endedAt || run?.startedAt;
+    const snapshot = one.latestSnapshot;
+    const at = snapshot?.committedAt || run?.endedAt || run?.startedAt;
     return [
       { show: html`<${TableLink} of=${one} />`, text: tableName(one) },
       {
@@ -41,10 +42,20 @@ export function Tables({ params }) {
           ><${Name} text=${one.namespace} /></a>`,
         text: one.namespace,
       },
-      run ? { show: html`<${JobLink} of=${run.job} />`, text: run.job.name } : "",
-      run ? { show: html`<${State} state=${run.state} />`, text: run.state } : "",
-      { show: html`${run?.running ? "since " : ""}<${Time} at=${at} />`, text: at || "" },
-      { show: html`<${Time} at=${one.updatedAt} />`, text: one.updatedAt },
+      run
+        ? {
+            show: html`<${JobLink} of=${run.job} /> <${State} state=${run.state} />`,
+            text: run.job.name,
+          }
+        : { show: html`<span class="dim">none: a source</span>`, text: "" },
+      {
+        show: html`<${Time} at=${at} />${
+          at && !snapshot && html`<div class="small dim">its run; no snapshot is reported</div>`
+        }`,
+        text: at || "",
+      },
+      { show: html`${rowsOf(snapshot)}`, text: snapshot?.numberOfRows ?? "" },
+      { show: html`<${Lag} seconds=${one.lagSeconds} />`, text: one.lagSeconds ?? "" },
     ];
   };
   const all = html` of ${namespace} · <a href="/tables">all</a>`;
@@ -55,9 +66,22 @@ export function Tables({ params }) {
       <${Grid}
         name="datasets"
         empty="No tables yet: they appear with their first event."
-        head=${["name", "namespace", "writer", "its run", "run ended", "last event"]}
+        head=${["name", "namespace", "writer", "last commit", "rows", "lag"]}
         rows=${items.map(row)}
       />`}<//>`;
+}
+
+const rowsOf = (snapshot) =>
+  snapshot?.numberOfRows === null || snapshot?.numberOfRows === undefined
+    ? html`<span class="dim">–</span>`
+    : html`<span class="nowrap">${number(snapshot.numberOfRows)}</span>`;
+
+function Lag({ seconds }) {
+  if (seconds === null || seconds === undefined)
+    return html`<span class="dim" title="it has no barriers">–</span>`;
+  return seconds > 0
+    ? html`<span class="chip warn">◷ ${duration(seconds)}</span>`
+    : html`<span class="chip ok">✓ none</span>`;
 }
 
 export function Table({ params }) {
@@ -155,11 +179,13 @@ function Snapshots({ table, params }) {
       : html`
     <div class="panel"><div class="strip" role="group" aria-label="Snapshots, the newest right">
     ${items.map(
-      (snap) => html`<button
-        class=${`snap ${snap.barrierId === null ? "plain" : ""} ${gone.has(snap.snapshotId) ? "gone" : ""}`} aria-pressed=${
-          snap.snapshotId === chosen || snap.snapshotId === other
-        } onClick=${(e) => pick(snap.snapshotId, e)}
-        title=${`${snap.snapshotId}, ${snap.operation || "snapshot"}${snap.numberOfRows === null ? "" : `, ${count(snap.numberOfRows, "row")}`}, ${ago(snap.committedAt)}${snap.observed ? ", observed" : ""}${gone.has(snap.snapshotId) ? ", may expire" : ""}`} aria-label=${`Snapshot ${snap.snapshotId}${snap.barrierId === null ? "" : `, barrier ${snap.barrierId}`}`}><b>${snap.barrierId ?? "·"}</b><i></i><span class="dim small">${snap.numberOfRows ?? ""}</span></button>`,
+      (snap) =>
+        html`<${Mark}
+          snap=${snap}
+          isGone=${gone.has(snap.snapshotId)}
+          isChosen=${snap.snapshotId === chosen || snap.snapshotId === other}
+          pick=${pick}
+        />`,
     )}</div>
       <div class="legend"><span>above each mark: barrier</span><span>below: number of rows</span>
       <span>outlined: no barrier</span><span>grey: expirable</span>
@@ -176,6 +202,25 @@ function Snapshots({ table, params }) {
           : html`<p class="dim">Choose a snapshot to see what it was made from, and what was made
             from it.</p>`
     }`}<//>`;
+}
+
+// One snapshot of the strip.
+function Mark({ snap, isGone, isChosen, pick }) {
+  const { snapshotId, barrierId, numberOfRows } = snap;
+  const classes = ["snap", barrierId === null && "plain", isGone && "gone"];
+  const about = [
+    snapshotId,
+    snap.operation || "snapshot",
+    numberOfRows !== null && count(numberOfRows, "row"),
+    ago(snap.committedAt),
+    snap.observed && "observed",
+    isGone && "may expire",
+  ];
+  const label = `Snapshot ${snapshotId}${barrierId === null ? "" : `, barrier ${barrierId}`}`;
+  return html`<button class=${classes.filter(Boolean).join(" ")} aria-pressed=${isChosen}
+    aria-label=${label} title=${about.filter(Boolean).join(", ")}
+      onClick=${(event) => pick(snapshotId, event)}><b>${barrierId ?? "·"}</b><i></i>
+      <span class="dim small">${numberOfRows ?? ""}</span></button>`;
 }
 
 function One({ table, id, snap }) {
@@ -364,7 +409,8 @@ export function Neighbours({ node }) {
   const graph = useData((signal) => get("/lineage", { node, depth: 1 }, signal), [node]);
   return html`<${Loaded} of=${graph}>${({ nodes, edges }) => {
     const by = new Map(nodes.map((one) => [one.id, one]));
-    const here = new Set(nodes.filter((one) => one.distance === 0).map((one) => one.id)); // a micro-batch's name: its query too
+    // a micro-batch's name: its query too
+    const here = new Set(nodes.filter((one) => one.distance === 0).map((one) => one.id));
     const side = (into) =>
       edges
         .filter((edge) => here.has(into ? edge.target : edge.source))
@@ -399,14 +445,16 @@ export function Parts({ delay }) {
     part.seconds === most.seconds &&
     part.table.name === most.table.name;
   const shown = delay.parts.filter((part) => part.seconds > 0);
-  return html`<div class="bar" role="img" aria-label=${shown
-    .map((part) => `${part.kind} ${part.job?.name || part.table.label} ${duration(part.seconds)}`)
-    .join(", ")}>${shown.map(
+  const textOf = (part) => `${part.job?.name || part.table.label} ${duration(part.seconds)}`;
+  const about = shown.map((part) => `${part.kind} ${textOf(part)}`).join(", ");
+  return html`<div class="bar" role="img" aria-label=${about}>${shown.map(
     (part) =>
-      html`<span class=${`${part.kind} ${same(part) ? "most" : ""}`} style=${{
-        width: `${(100 * part.seconds) / whole}%`,
-      }} title=${`${part.kind}: ${part.job?.name || part.table.label}, ${duration(part.seconds)}`}>
-        ${part.kind === "wait" ? "◷" : "▸"} ${part.job?.name || part.table.label} ${duration(part.seconds)}</span>`,
+      html`<span
+        class=${`${part.kind} ${same(part) ? "most" : ""}`}
+        style=${{ width: `${(100 * part.seconds) / whole}%` }}
+        title=${`${part.kind}: ${textOf(part)}`}
+        >${part.kind === "wait" ? "◷" : "▸"} ${textOf(part)}</span
+      >`,
   )}</div>`;
 }
 
@@ -428,12 +476,16 @@ function Delay({ delay, staleness, refused }) {
     }.</p>
     <div class="panel pad"><${Parts} delay=${delay} /></div><div class="legend">
     <span>◷ waited although its inputs were ready</span><span>▸ worked</span></div>
-    <h2>Now</h2><p>
-    ${
-      staleness.seconds > 0
-        ? `Barrier ${staleness.barrier} has been missing for ${duration(staleness.seconds)}; ${staleness.localSeconds > 0 ? `the inputs have been ready for ${duration(staleness.localSeconds)}` : "its inputs are not ready yet"}.`
-        : "It shows every barrier."
-    }</p>`;
+    <h2>Now</h2><p>${nowOf(staleness)}</p>`;
+}
+
+function nowOf({ barrier, seconds, localSeconds }) {
+  if (seconds <= 0) return "It shows every barrier.";
+  const inputs =
+    localSeconds > 0
+      ? `the inputs have been ready for ${duration(localSeconds)}`
+      : "its inputs are not ready yet";
+  return `Barrier ${barrier} has been missing for ${duration(seconds)}; ${inputs}.`;
 }
 
 function Expiry({ one }) {

@@ -1,0 +1,68 @@
+"""The first screen's answers: what failed, by reason, and how late the tables of a list are."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from fixtures.versions_server.events import appended, committed, started
+from fixtures.versions_server.server import Server
+from worlds.company import World
+
+
+def failure(world: World, job: str, message: str) -> dict[str, Any]:
+    """Return the event of a run that failed with this message a minute ago."""
+    facets = {"errorMessage": {"message": message, "programmingLanguage": "JAVA"}}
+    return world.event("FAIL", 60, job, run_facets=facets)
+
+
+def test_failures_are_grouped_by_the_first_line_of_the_error(server: Server) -> None:
+    world = World(datetime.now(UTC))
+    server.post(
+        *(failure(world, f"load_{one}", "[DIVIDE_BY_ZERO] no\n at line 1") for one in range(23)),
+        failure(world, "app", "ArithmeticException: [DIVIDE_BY_ZERO] no"),
+        failure(world, "export", "disk full"),
+        world.event("FAIL", 60, "silent"),
+    )
+
+    answer = server.get("/api/v2/overview")
+
+    groups = answer["attention"]
+    assert {one["reason"].split(": ")[-1]: one["count"] for one in groups} == {
+        "[DIVIDE_BY_ZERO] no": 24,
+        "disk full": 1,
+        "no reason given": 1,
+    }
+    assert max(len(one["items"]) for one in groups) == 20
+    assert answer["attentionCount"] == 26
+
+
+def test_receipt_and_time_of_the_newest_event_are_told_apart(server: Server) -> None:
+    assert server.get("/api/v2/overview")["newestEventTime"] is None
+    server.post(World(datetime(2026, 1, 2, tzinfo=UTC)).event("COMPLETE", 0, "recorded"))
+
+    answer = server.get("/api/v2/overview")
+
+    assert answer["newestEventTime"] == "2026-01-02T00:00:00Z"
+    assert answer["newestEventAt"] > "2026-01-02T00:00:00Z"
+
+
+def test_tables_of_a_list_have_their_lag_and_newest_snapshot(server: Server) -> None:
+    server.post(
+        started("transfers", 0, [], ["bank.transfers"], domain="bank"),
+        started("credits", 0, ["bank.transfers"], ["bank.credits"], domain="bank"),
+        committed("transfers", 10, 1, {}, {"bank.transfers": "t1"}, domain="bank"),
+        committed(
+            "credits", 11, 1, {"bank.transfers": "t1"}, {"bank.credits": "c1"}, domain="bank"
+        ),
+        committed("transfers", 30, 2, {}, {"bank.transfers": "t2"}, domain="bank"),
+        appended("batch", 40, "bank.lookup", "l1", numberOfRows=7),
+    )
+
+    items = {one["name"]: one for one in server.get("/api/v2/datasets")["items"]}
+
+    lags = {name: one["lagSeconds"] for name, one in items.items()}
+    assert lags["bank.transfers"] == 0
+    assert lags["bank.credits"] > 0
+    assert lags["bank.lookup"] is None
+    newest = {name: one["latestSnapshot"]["snapshotId"] for name, one in items.items()}
+    assert newest == {"bank.transfers": "t2", "bank.credits": "c1", "bank.lookup": "l1"}
+    assert items["bank.lookup"]["latestSnapshot"]["numberOfRows"] == 7
