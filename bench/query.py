@@ -131,9 +131,10 @@ def _questions(jobs: int, times: int) -> dict[str, tuple[str, list[Asked]]]:
 def _in_process(engine: Engine) -> Ask:
     def ask(path: str, asked: Asked) -> Answer:
         with reading(engine).connect() as connection:
+            now = micros_of(datetime.now(UTC))
             if path == "/search":
-                return search_page(connection, asked["q"], asked["limit"], None)
-            return ANSWERS[path](connection, asked, View(micros_of(datetime.now(UTC))))
+                return search_page(connection, asked["q"], asked["limit"], None, now)
+            return ANSWERS[path](connection, asked, View(now))
 
     return ask
 
