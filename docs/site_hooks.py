@@ -17,8 +17,8 @@ OUTWARDS = re.compile(r"\]\((\.\./[^)#]+)(#[^)]*)?\)")
 def on_config(config: Any) -> Any:
     """Add what the menu leaves out."""
     docs = Path(config["docs_dir"])
-    there = sorted(file.name for file in docs.glob("*.md"))
-    named = set(re.findall(r"[\w-]+\.md", str(config["nav"])))
+    there = sorted(str(file.relative_to(docs)) for file in docs.rglob("*.md"))
+    named = set(re.findall(r"[\w/-]+\.md", str(config["nav"])))
     if left := [name for name in there if name not in named]:
         config["nav"].append({"More": left})
     return config
@@ -29,7 +29,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     docs = Path(config["docs_dir"])
 
     def outward(link: "re.Match[str]") -> str:
-        file = (docs / link[1]).resolve()
+        file = (docs / page.file.src_path).parent.joinpath(link[1]).resolve()
+        if file.is_relative_to(docs):
+            return link[0]
         if not file.exists():
             raise PluginError(f"{page.file.src_path}: there is no {link[1]}")
         return f"]({config['repo_url']}/blob/main/{file.relative_to(docs.parent)}{link[2] or ''})"

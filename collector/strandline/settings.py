@@ -290,7 +290,7 @@ class Settings:
     )
     datahub_platform_instance: str | None = setting(text, None, "the platform instance in its urns")
     datahub_mapping_file: str | None = setting(
-        text, None, "a TOML file of rules for its urns (docs/exporters.md)"
+        text, None, "a TOML file of rules for its urns (docs/how-to/export.md)"
     )
     datahub_orchestrator: str | None = setting(
         text, None, "the orchestrator in its urns; unset: what the events say"

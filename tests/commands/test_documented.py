@@ -18,8 +18,8 @@ from worlds.scenarios.bank import bank
 from worlds.scenarios.taking import fill
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-QUESTIONS = (ROOT / "docs" / "questions.md").read_text()
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+QUESTIONS = (ROOT / "docs/reference/questions.md").read_text()
 SHOWN = re.findall(r"^```\n\$ (strandline .*)\n((?s:.*?))^```$", QUESTIONS, re.MULTILINE)
 ELSEWHERE = ("STRANDLINE_BANK_", "STRANDLINE_CACHE_DIR")  # of the benchmarks and of deploy/
 NOW = r" to 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d$"

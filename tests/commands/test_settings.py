@@ -17,7 +17,7 @@ from strandline.settings import (
     read_what_can_be_read,
 )
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs/reference/settings.md"
 
 
 def test_all_faults_are_reported_together() -> None:

@@ -1,4 +1,4 @@
-"""docs/metrics.md lists every metric of the program, with type, labels and meaning."""
+"""docs/reference/metrics.md lists every metric of the program, with type, labels and meaning."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from strandline.metrics import Metrics
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/metrics.md"
 
 
 def documented_rows() -> Iterator[str]:

@@ -17,7 +17,7 @@ from worlds.builders import dataset, event
 
 pytestmark = pytest.mark.postgres
 
-REVOKED_SECONDS = 5  # as docs/security.md promises
+REVOKED_SECONDS = 5  # as docs/explanation/security-model.md promises
 PATIENCE = 30
 
 
