@@ -5,5 +5,4 @@ collector's, and built distributions contain the files. It runs on Python 3.10, 
 """
 
 from .hide import hide as hide
-from .names import SECRET_NAME as SECRET_NAME
 from .names import is_secret as is_secret

@@ -77,7 +77,7 @@ def hide_in_addresses(text: str, gone: str) -> str:
     return text
 
 
-def _hidden_encoded(parameter: "re.Match[str]", gone: str) -> str:
+def _hidden_encoded(parameter: re.Match[str], gone: str) -> str:
     value = parameter["value"]
     if value.startswith(gone) or not is_secret(parameter["name"]):
         return parameter[0]
@@ -92,7 +92,7 @@ def hide_parameters(text: str, gone: str) -> str:
     """
     is_signed = _SIGNED.search(text) is not None
 
-    def hidden(parameter: "re.Match[str]") -> str:
+    def hidden(parameter: re.Match[str]) -> str:
         value = parameter["value"]
         if value.startswith(gone) or is_harmless(value):
             return parameter[0]
@@ -170,7 +170,7 @@ def _without_slashed_login(place: str) -> str:
     return path.partition("@")[2] if is_login else place
 
 
-def _cut_opaque(address: "re.Match[str]") -> str:
+def _cut_opaque(address: re.Match[str]) -> str:
     """Return a JDBC address without `//`, without its login and parameters."""
     place = re.split(r"[?;]", address["rest"])[0]
     return address["head"] + place[place.rfind("@") if "@" in place else 0 :]

@@ -2,38 +2,42 @@
 
 import re
 
-_FLAGS = re.IGNORECASE | re.ASCII
-_CURL_LOGIN = re.compile(
-    r"(?P<head>(?<!\S)(?:-u|--(?:proxy-)?user)(?:\s*=)?\s*['\"]?(?!\d+:\d+(?!\S))[^\s:'\"]+:)"
-    r"(?P<value>(?:[^\s'\"\\]|\\(?!\\{0,63}[\"']))+)",
-    _FLAGS,
-)
+from .sql import Outline
 
-
-# One of these is in each text that `hide_logins` or a function of ClickHouse changes.
-COMMANDS = (
-    *("curl", "mysql", "mariadb", "sqlcmd", "bcp", "isql", "redis", "ldap", "sshpass", "beeline"),
-    *("mongo", "login", "cqlsh", "influx", "htpasswd", "@", "://", "postgresql", "remote", "azure"),
-    *("lftp", "zip -p", "7z", "keygen", "openssl"),
+_ARGUMENT = (
+    r"(?P<value>'[^']{1,500}|\"[^\"]{1,500}|(?:[^\s'\"\\]|\\(?!\\{0,63}[\"']))*"
+    r"(?:[^\s'\"\\,;]|\\(?!\\{0,63}[\"'])))"
 )
-_ARGUMENT = r"(?P<value>'[^']{1,500}|\"[^\"]{1,500}|[^\s'\",;]{1,500})"
-# A command, and the option of its password.
-_PASSWORD_OPTION = re.compile(
-    r"(?P<head>"
-    r"(?<=\s)-(?:(?:src|dest)?storepass|keypass)\s+|(?<=\s)-pass(?:in|out)?\s+pass:|"
-    r"\b(?:sshpass\s+-p\s?|"
-    r"(?:mysql|mariadb)[\w-]{0,20}\b[^\n|;&]{0,300}?\s-p(?=\S)|"
-    r"(?:sqlcmd|bcp|isql)\b[^\n|;&]{0,300}?\s-P\s?|"
-    r"redis-cli\b[^\n|;&]{0,300}?\s-a\s+|"
-    r"ldap(?:search|modify|add|whoami)\b[^\n|;&]{0,300}?\s-w\s+|"
-    r"zip\b[^\n|;&]{0,100}?\s-P\s+|7z\b[^\n|;&]{0,100}?\s-p|"
-    r"\bvault\s+login\s+(?:-no-print\s+)?(?:token=)?(?!-)|openssl\b[^\n|;&]{0,300}?\s-k\s+|"
-    r"ssh-keygen\b[^\n|;&]{0,300}?\s-N\s+|"
-    r"lftp\b[^\n|;&]{0,300}?\s-u\s+[^\s,]{1,200},|"
-    r"(?:(?:docker|podman|nerdctl|buildah|skopeo|az|oc|helm\s+registry)\s+login|"
-    r"beeline|mongo(?:sh|dump|restore)?|cqlsh|influx|htpasswd\s+-b)\b[^\n|;&]{0,300}?\s-p\s+)"
-    r")" + _ARGUMENT
+_LINE = r"\b[^\n|;&]{0,300}?\s"
+# Programs, and what stands between them and a password.
+_OPTIONS = (
+    (("mysql", "mariadb"), rf"[\w-]{{0,20}}{_LINE}-p(?=\S)"),
+    (("sqlcmd", "bcp", "isql"), rf"{_LINE}-P\s?"),
+    (("redis-cli",), rf"{_LINE}-a\s+"),
+    (("ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami"), rf"{_LINE}-w\s+"),
+    (("sshpass",), r"\s+-p\s?"),
+    (("zip", "unzip"), rf"{_LINE}-P\s+"),
+    (("7z", "rar", "unrar"), rf"{_LINE}-p"),
+    (("vault login",), r"\s+(?:-no-print\s+)?(?:token=)?(?!-)"),
+    (("openssl",), rf"{_LINE}(?:-k\s+|-pass(?:in|out)?\s+pass:)"),
+    (("ssh-keygen",), rf"{_LINE}-N\s+"),
+    (("keytool", "jarsigner"), rf"{_LINE}-(?:(?:src|dest)?storepass|keypass)\s+"),
+    (("lftp",), rf"{_LINE}-u\s+[^\s,]{{1,200}},"),
+    (("docker login", "podman login", "az login", "oc login"), rf"{_LINE}-p\s+"),
+    (("nerdctl login", "buildah login", "skopeo login", "registry login"), rf"{_LINE}-p\s+"),
+    (("mongo", "mongosh", "mongodump", "mongorestore"), rf"{_LINE}-p\s+"),
+    (("beeline", "cqlsh", "influx", "htpasswd -b", "twine"), rf"{_LINE}-p\s+"),
+    (
+        ("curl",),
+        rf"{_LINE}(?i:-u|--(?:proxy-)?user)(?:\s*=)?\s*['\"]?(?!\d+:\d+(?!\S))[^\s:'\"]+:",
+    ),
+    (("--auth",), r"[\s=]+['\"]?[^\s:'\"]+:"),  # of HTTPie
 )
+PROGRAMS = tuple(program for programs, _ in _OPTIONS for program in programs)
+_COMMANDS = [
+    (programs, re.compile(rf"(?P<head>(?<![\w.])(?:{'|'.join(programs)}){rest}){_ARGUMENT}"))
+    for programs, rest in _OPTIONS
+]
 _NETRC = re.compile(
     r"(?P<head>\b(?:machine\s{1,20}\S{1,300}|default)\s{1,20}login\s{1,20}\S{1,300}\s{1,20}"
     r"(?:account\s{1,20}\S{1,300}\s{1,20})?password\s{1,20})" + _ARGUMENT
@@ -56,36 +60,38 @@ _GENERATED = re.compile(r"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[^.=]{10,}")
 _VERSION = re.compile(r"@(?:v?\d|sha256|latest|main|master)|@[A-Z0-9-]+\.[A-Z0-9.-]+\Z")
 
 
-def hide_logins(text: str, gone: str) -> str:
+def hide_in_commands(text: str, outline: Outline, gone: str) -> str:
     """Return the text without passwords of commands, netrc lines and logins of Oracle.
 
-    >>> hide_logins("curl -u ann:hunter2 https://x; mysql -u root -phunter2 -h db", "***")
+    >>> from .sql import outline_of
+    >>> text = "curl -u ann:hunter2 https://x; mysql -u root -phunter2 -h db"
+    >>> hide_in_commands(text, outline_of(text), "***")
     'curl -u ann:*** https://x; mysql -u root -p*** -h db'
-    >>> hide_logins("machine h login ann password hunter2, connect ann/hunter2@db", "***")
+    >>> text = "machine h login ann password hunter2, connect ann/hunter2@db"
+    >>> hide_in_commands(text, outline_of(text), "***")
     'machine h login ann password ***, connect ann/***@db'
     """
 
-    def hidden(login: "re.Match[str]") -> str:
+    def hidden(login: re.Match[str]) -> str:
         value = login["value"]
         if value.lstrip("'\"").startswith(gone):
             return login[0]
         quote = value[0] if value[0] in "'\"" else ""
         return login["head"] + quote + gone
 
-    if "curl" in text:
-        text = _CURL_LOGIN.sub(hidden, text)
-    if " -" in text or "vault" in text:
-        text = _PASSWORD_OPTION.sub(hidden, text)
+    for programs, pattern in _COMMANDS:
+        if any(program in text for program in programs):
+            text = pattern.sub(hidden, text)
     if "login" in text:
         text = _NETRC.sub(hidden, text)
-    if "pgpass" in text.lower():
+    if "pgpass" in outline.text:
         text = _PGPASS.sub(hidden, text)
     if "@" in text and "/" in text:
         text = _ORACLE_LOGIN.sub(lambda login: _hidden_oracle_login(login, gone), text)
     return text
 
 
-def _hidden_oracle_login(login: "re.Match[str]", gone: str) -> str:
+def _hidden_oracle_login(login: re.Match[str], gone: str) -> str:
     """Hide `user/password@host` after a command of Oracle, with a port, or if it was generated.
 
     Packages (`actions/checkout@v4`) and Kerberos' principals (`hive/host@REALM.COM`) look alike.

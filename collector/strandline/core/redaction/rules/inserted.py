@@ -2,50 +2,47 @@
 
 import re
 
-from .names import SECRET_COLUMN
-from .options import QUOTED
-from .sql import Outside
-from .values import is_generated, is_harmless
+from .names import is_secret_column
+from .sql import Outline
+from .values import QUOTED, is_generated, is_harmless
 
-_FLAGS = re.IGNORECASE | re.ASCII
 _INSERT = re.compile(
-    r"\b(?:INSERT|REPLACE)\s{1,20}(?:(?:INTO|OVERWRITE|IGNORE|TABLE)\s{1,20}){0,3}[^\s()]{1,300}\s{0,20}"
-    r"\((?P<columns>[^()]{1,5000})\)\s{0,20}VALUES\s{0,20}(?=\()",
-    _FLAGS,
+    r"\b(?:insert|replace)\s{1,20}(?:(?:into|overwrite|ignore|table)\s{1,20}){0,3}[^\s()]{1,300}\s{0,20}"
+    r"\((?P<columns>[^()]{1,5000})\)\s{0,20}values\s{0,20}(?=\()"
 )
 _LEXEME = re.compile(rf"{QUOTED}|[(),]")
 _NEXT_ROW = re.compile(r"\s{0,20},\s{0,20}\(")
-_OTHER_WORDS = frozenset(("token", "tokens"))
 
 
-def hide_inserted(text: str, gone: str, sql: int = -1) -> str:
+def hide_inserted(text: str, outline: Outline, gone: str) -> str:
     """Return the text without the literals that an INSERT puts into columns of secrets.
 
-    >>> hide_inserted("INSERT INTO users (name, password) VALUES ('ann', 'hunter2')", "***")
+    >>> from .sql import outline_of
+    >>> text = "INSERT INTO users (name, password) VALUES ('ann', 'hunter2')"
+    >>> hide_inserted(text, outline_of(text), "***")
     "INSERT INTO users (name, password) VALUES ('ann', '***')"
     """
+    if "values" not in outline.text:
+        return text
     pieces: list[str] = []
     end = 0
-    outside = Outside(text, sql)
-    insert = _INSERT.search(text)
+    insert = _INSERT.search(outline.text)
     while insert:
         at = insert.end()
         columns = [column.strip(' \t\r\n`"[]') for column in insert["columns"].split(",")]
-        if any(map(SECRET_COLUMN.search, columns)) and outside.has(insert.start()):
+        if any(map(is_secret_column, columns)):
             literals, at = _secret_literals(text, at, columns)
-            for start, stop in literals:
-                pieces += [text[end : start + 1], gone]
-                is_closed = stop - start > 1 and text[stop - 1] == text[start]
-                end = stop - 1 if is_closed else stop
-        insert = _INSERT.search(text, at)
+            for literal in literals:
+                pieces += [text[end : literal.start() + 1], gone]
+                is_closed = len(literal[0]) > 1 and literal[0][-1] == literal[0][0]
+                end = literal.end() - is_closed
+        insert = _INSERT.search(outline.text, at)
     return "".join([*pieces, text[end:]]) if pieces else text
 
 
-def _secret_literals(
-    text: str, at: int, columns: "list[str]"
-) -> "tuple[list[tuple[int, int]], int]":
+def _secret_literals(text: str, at: int, columns: list[str]) -> tuple[list[re.Match[str]], int]:
     """Return the secret literals in rows like `('a', 1), ('b', 2)`, and where the rows end."""
-    literals: list[tuple[int, int]] = []
+    literals: list[re.Match[str]] = []
     depth = column = 0
     for lexeme in _LEXEME.finditer(text, at):
         sign = lexeme[0]
@@ -58,14 +55,12 @@ def _secret_literals(
                 return literals, lexeme.end()
         elif sign == ",":
             column += depth == 1
-        elif depth != 1 or column >= len(columns):
-            continue
-        elif _is_secret(columns[column], sign[1:-1]):
-            literals.append(lexeme.span())
+        elif depth == 1 and column < len(columns) and _is_secret(columns[column], sign[1:-1]):
+            literals.append(lexeme)
     return literals, len(text)
 
 
 def _is_secret(column: str, value: str) -> bool:
-    if not SECRET_COLUMN.search(column) or not value or is_harmless(value):
+    if not value or is_harmless(value) or not is_secret_column(column):
         return False
-    return column.lower() not in _OTHER_WORDS or is_generated(value)
+    return column not in ("token", "tokens") or is_generated(value)  # words of a text

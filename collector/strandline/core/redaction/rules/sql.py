@@ -1,4 +1,8 @@
-"""The literals and comments of an SQL text, each of which is read by itself."""
+"""The outline of a text: what is left of SQL without the contents of its literals and comments.
+
+The rules look for names in the outline and take values from the text, at the same places. So no
+value begins in one literal and ends in another.
+"""
 
 import re
 from typing import NamedTuple
@@ -12,6 +16,19 @@ class Part(NamedTuple):
     quote: str
 
 
+class Outline(NamedTuple):
+    """A text in lower case, where `?` stands for what is not ASCII.
+
+    From `sql` on it is a statement, and the contents of its `parts` are blanked. Literals that are
+    a single name stay. `is_part`: the text is itself a literal or comment.
+    """
+
+    text: str
+    sql: int
+    parts: list[Part]
+    is_part: bool
+
+
 _BLANKS = r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/|\()*"
 _STATEMENT = (
     r"(?:SELECT\s(?=[\s\S]*\bFROM\b|\s*(?:['\"(*\d]|[\w.]+\s*(?:[(,|=*/+-]|AS\s|--|;|\Z)))|"
@@ -20,7 +37,8 @@ _STATEMENT = (
     r"WITH\s+[\w`\"]+\s*(?:\([^()]*\)\s*)?AS\s*\(|(?:CREATE|ALTER|DROP)\s+(?:OR\s+REPLACE\s+)?"
     r"(?:GLOBAL\s+|TEMP(?:ORARY)?\s+|EXTERNAL\s+|MATERIALIZED\s+)*"
     r"(?:TABLE|VIEW|USER|ROLE|LOGIN|STAGE|SERVER|FUNCTION|CATALOG|DATABASE|SCHEMA|SECRET|"
-    r"CONNECTION|INTEGRATION)\s|COMMENT\s+ON\s|CACHE\s+(?:LAZY\s+)?TABLE\s|COPY\s+(?:INTO\s|\w)|UNLOAD\s*\(|EXPLAIN\s+\w)"
+    r"CONNECTION|INTEGRATION)\s|COMMENT\s+ON\s|CACHE\s+(?:LAZY\s+)?TABLE\s|"
+    r"COPY\s+(?:INTO\s|\w)|UNLOAD\s*\(|EXPLAIN\s+\w)"
 )
 _BEGINS = re.compile(_BLANKS + _STATEMENT, re.IGNORECASE)
 # After an error's message a statement is in capitals.
@@ -28,76 +46,70 @@ _CONTAINS = re.compile(rf"(?<=[\s:>]){_STATEMENT}")
 _LEXEME = re.compile(
     r"""--(?P<line>[^\r\n]*)
     |/\*(?P<block>(?:[^*]|\*(?!/))*)(?:\*/)?
-    |'(?P<single>(?:[^'\\]|\\[\s\S]|'')*)(?P<end1>'?)
-    |"(?P<double>(?:[^"\\]|\\[\s\S]|"")*)(?P<end2>"?)
+    |'(?P<single>(?:[^'\\]|\\[\s\S]|'')*)'?
+    |"(?P<double>(?:[^"\\]|\\[\s\S]|"")*)"?
     |`[^`]*`?
-    |\$(?P<tag>\w{0,60})\$(?P<dollars>(?:[^$]|\$(?!(?P=tag)\$))*)(?P<end3>\$(?P=tag)\$)?""",
+    |\$(?P<tag>\w{0,60})\$(?P<dollars>(?:[^$]|\$(?!(?P=tag)\$))*)(?:\$(?P=tag)\$)?""",
     re.VERBOSE,
 )
-_GROUPS = (("single", "end1", "'"), ("double", "end2", '"'), ("dollars", "end3", "$"))
+_QUOTES = {"line": "", "block": "", "single": "'", "double": '"', "dollars": "$"}
 _PREFIX = re.compile(
     r"(?<![A-Za-z0-9])(?:[nebxrf]|u&|r?b|date|time|timestamp(?:_[ln]tz)?|interval|_utf8\w*)\Z",
     re.IGNORECASE,
 )
+_NAME = re.compile(r"[\w.-]*(?:[ ._-]key)?", re.ASCII)
 
 
-def start_of_sql(text: str) -> int:
-    """Return where a statement begins in a text, or -1.
+def outline_of(text: str, *, is_part: bool = False) -> Outline:
+    """Return the outline of a text.
 
-    >>> start_of_sql("select 'token: ' || id from t")
-    0
-    >>> start_of_sql("Error in SELECT a FROM t"), start_of_sql("Select a file, token: x")
-    (9, -1)
+    >>> outline_of("select 'token: ' || id from T").text.replace(chr(0), "*")
+    "select '*******' || id from t"
+    >>> outline_of("Error in SELECT a FROM t").sql, outline_of("Select a file, token: x").sql
+    (9, 23)
     """
-    if _BEGINS.match(text):
-        return 0 if _quotes_hold(text, 0) else -1
-    statement = _CONTAINS.search(text)
-    if statement and _quotes_hold(text, statement.start()):
-        return statement.start()
-    return -1
+    sql, parts = len(text), []
+    begin = _BEGINS.match(text) or _CONTAINS.search(text)
+    if begin:
+        start = 0 if begin.re is _BEGINS else begin.start()
+        if (found := _parts_of(text, start)) is not None:
+            sql, parts = start, found
+    pieces: list[str] = []
+    end = 0
+    for part in parts:
+        pieces += [text[end : part.start], "\0" * (part.end - part.start)]
+        end = part.end
+    return Outline(_in_one_case("".join([*pieces, text[end:]])), sql, parts, is_part)
 
 
-def parts_of(text: str, start: int) -> list[Part]:
-    """Return the literals and comments of the statement that begins there."""
+def _parts_of(text: str, start: int) -> list[Part] | None:
+    """Return the literals and comments of a statement, without those that are a name.
+
+    None: a literal does not end, or a word touches it, so the text is prose.
+    """
     parts = []
     for lexeme in _LEXEME.finditer(text, start):
-        for content in ("line", "block"):
-            if lexeme[content] is not None:
-                parts.append(Part(*lexeme.span(content), ""))
-        for content, _, quote in _GROUPS:
-            if lexeme[content] is not None:
-                parts.append(Part(*lexeme.span(content), quote))
+        if lexeme.lastgroup is None:  # a name in backticks
+            continue
+        part = Part(*lexeme.span(lexeme.lastgroup), _QUOTES[lexeme.lastgroup])
+        if part.quote and not _stands_alone(text, lexeme, start):
+            return None
+        if not _NAME.fullmatch(text, part.start, part.end):
+            parts.append(part)
     return parts
 
 
-class Outside:
-    """The places of a text outside of a statement's literals and comments, asked in order."""
-
-    def __init__(self, text: str, sql: int) -> None:
-        self._parts = iter(parts_of(text, sql) if sql >= 0 else ())
-        self._part = next(self._parts, None)
-
-    def has(self, at: int) -> bool:
-        """Return whether a place is outside; no earlier place may be asked later."""
-        return self.part_at(at) is None
-
-    def part_at(self, at: int) -> Part | None:
-        """Return the literal or comment around a place."""
-        while self._part and self._part.end <= at:
-            self._part = next(self._parts, None)
-        return self._part if self._part and self._part.start <= at else None
+def _stands_alone(text: str, literal: re.Match[str], start: int) -> bool:
+    """Return whether a literal ends, and no word touches it."""
+    is_closed = literal.end() > literal.end(literal.lastgroup or 0)
+    after = text[literal.end() : literal.end() + 1]
+    before = text[max(start, literal.start() - 14) : literal.start()]
+    if not is_closed or after.isalnum() or after == "_":
+        return False
+    return not before[-1:].isalnum() or _PREFIX.search(before) is not None
 
 
-def _quotes_hold(text: str, start: int) -> bool:
-    """Return whether each literal ends, and no word touches it: otherwise the text is prose."""
-    for lexeme in _LEXEME.finditer(text, start):
-        for content, closing, _ in _GROUPS:
-            if lexeme[content] is None:
-                continue
-            after = text[lexeme.end() : lexeme.end() + 1]
-            before = text[max(start, lexeme.start() - 14) : lexeme.start()]
-            if not lexeme[closing] or after.isalnum() or after == "_":
-                return False
-            if before[-1:].isalnum() and not _PREFIX.search(before):
-                return False
-    return True
+def _in_one_case(text: str) -> str:
+    if not text.isascii():
+        text = text.encode("ascii", "replace").decode("ascii")
+    return text.lower()

@@ -44,7 +44,7 @@ _SCHEMES = ("Bearer", "bearer", "BEARER", "Basic", "basic", "BASIC")
 _AFTER_SCHEME = r"\s+(?=[\w+/=.~-]*\d)[\w+/=.~-]{16,}"
 
 
-def _pattern(beginning: str, rest: str) -> "re.Pattern[str]":
+def _pattern(beginning: str, rest: str) -> re.Pattern[str]:
     # The word's start is checked behind the beginning: `re` looks for a literal much faster.
     start = re.escape(beginning)
     return re.compile(rf"{start}(?<![A-Za-z0-9_]{start}){rest}", re.ASCII)
@@ -85,5 +85,5 @@ def hide_tokens(text: str, gone: str) -> str:
     return text
 
 
-def _is_key(key: "re.Match[str]") -> bool:
+def _is_key(key: re.Match[str]) -> bool:
     return key["end"] is not None or _KEY_BODY.match(key["body"]) is not None

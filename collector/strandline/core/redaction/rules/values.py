@@ -12,7 +12,7 @@ class Value(NamedTuple):
     after: int
 
 
-# MySQL's function; N'..' of SQL Server, E'..' of PostgreSQL
+# N'..' of SQL Server, E'..' of PostgreSQL, f'..' of Python, PASSWORD('..') of MySQL
 _PREFIX = re.compile(r"(?:PASSWORD\s*\(\s*)?(?:[NEXBRF]|U&?)?(?=\\*['\"$])", re.IGNORECASE)
 _OPENING = re.compile(r"(?P<slashes>\\*)(?P<quote>['\"])|(?P<dollars>\$\w{0,60}\$)")
 # JSON in a JSON string: one backslash before a quote, one level deeper three, then seven
@@ -22,21 +22,32 @@ _CONTENT = {
     '"': re.compile(r'(?:[^"\\]+|\\[\s\S])*'),
 }
 _ESCAPED = {quote: re.compile(rf"(\\*){quote}") for quote in "'\""}
+# A quoted text; one that does not end goes on to the end.
+QUOTED = r"(?:'(?:[^'\\]+|\\[\s\S]|'')*(?:'|\\?\Z)|\"(?:[^\"\\]+|\\[\s\S])*(?:\"|\\?\Z))"
+
 _BARE = r"[^\s'\",;()&\\]|\\(?!\\{0,63}[\"'])"
-_READ = 1000
+_READ = 1000  # characters of a bare value that are read before it is accepted
 _SHORT = re.compile(rf"(?:{_BARE}){{1,{_READ}}}")
 _REST = re.compile(rf"(?:{_BARE})*")
+STARTS_BARE = re.compile(r"[^\s'\",;()&{}\[\]<>|=-]")
+NUMBER = re.compile(r"-?\d[\w.+-]*")
 _SCHEME = re.compile(
     r"(?:Bearer|Basic|Digest|Token|ApiKey|Negotiate|SharedKey)\s+(?=[\w+/.~\[-])", re.IGNORECASE
 )
+
+_LONGEST_HARMLESS = 200
 _HARMLESS = re.compile(
-    r"yes|no|true|false|null|none|y|n|t|f|on|off|[01?]|\*+|(?:en|dis)abled|(?:in)?active|"
-    r"(?:in)?valid|expired|revoked|pending|unknown|missing|required|optional|default|masked|"
-    r"hidden|set|unset|:\w{1,60}|\$\d{1,3}|%s|%\(\w{1,60}\)s|\$\{\w{1,60}\}|"
-    r"%|(?:\[(?:\^|[A-Za-z0]-|\\)|\\{1,4}[sSwWdD][+*{]|\.[*+])[\s\S]{0,60}|"  # of a pattern
-    r"\{\{[^{}'\"]{1,60}(?:'[\w.-]{1,60}'|\"[\w.-]{1,60}\")?[^{}'\"]{0,60}\}\}",
+    # flags
+    r"yes|no|true|false|null|none|y|n|t|f|on|off|[01?]|(?:en|dis)abled|(?:in)?active|"
+    r"(?:in)?valid|expired|revoked|pending|unknown|missing|required|optional|default|set|unset|"
+    # masks and placeholders
+    r"\*+|masked|hidden|:\w{1,60}|\$\d{1,3}|%s|%\(\w{1,60}\)s|\$\{\w{1,60}\}|"
+    r"\{\{[^{}'\"]{1,60}(?:'[\w.-]{1,60}'|\"[\w.-]{1,60}\")?[^{}'\"]{0,60}\}\}|"
+    # patterns
+    r"%|\(?(?:\[(?:\^|[A-Za-z0]-|\\)|\\{1,4}[sSwWdD][+*{]|\.[*+])[\s\S]{0,60}",
     re.IGNORECASE | re.ASCII,
 )
+_MIXED = re.compile(r"(?=[^\W\d_]*\d)(?=\d*[^\W\d_])[^\W_]+")
 
 
 def is_harmless(value: str) -> bool:
@@ -47,7 +58,7 @@ def is_harmless(value: str) -> bool:
     >>> is_harmless("hunter2")
     False
     """
-    return len(value) <= 200 and _HARMLESS.fullmatch(value) is not None
+    return len(value) <= _LONGEST_HARMLESS and _HARMLESS.fullmatch(value) is not None
 
 
 def is_generated(content: str) -> bool:
@@ -58,15 +69,18 @@ def is_generated(content: str) -> bool:
     """
     if len(content) < 4:
         return False
-    has_digit = any(character.isdigit() for character in content)
-    has_letter = any(character.isalpha() for character in content)
-    if has_digit and has_letter:
-        return True
-    if has_digit and len(content) >= 6 and content.isdigit():
-        return True
     if any(sign in content for sign in "@#$%^*+=~!"):
         return True
-    return len(content) >= 16 and content.isalpha()
+    letters = sum(map(str.isalpha, content))
+    digits = sum(map(str.isdigit, content))
+    if digits:
+        return letters > 0 or digits == len(content) >= 6
+    return letters == len(content) >= 16
+
+
+def is_mixed(content: str) -> bool:
+    """Return whether a word consists of letters and digits, and has both."""
+    return len(content) >= 6 and _MIXED.fullmatch(content) is not None
 
 
 def quoted_at(text: str, at: int) -> Value | None:
@@ -89,20 +103,18 @@ def quoted_at(text: str, at: int) -> Value | None:
     slashes, quote = opening["slashes"], opening["quote"]
     if len(slashes) > _DEEPEST:
         return None
-    if text.startswith((slashes + quote) * 2, start):
-        tripled = _tripled(text, start, slashes + quote)
-        if tripled:
+    mark = slashes + quote
+    if text.startswith(mark * 2, start):  # three quotes; `'''a'` is SQL's as well
+        tripled = _until(text, start + 2 * len(mark), mark * 3)
+        if tripled.end < len(text) or mark != "'":
             return tripled
-    if slashes:
-        return _escaped(text, start, slashes, quote)
-    return _plain(text, start, quote)
+    return _escaped(text, start, slashes, quote) if slashes else _plain(text, start, quote)
 
 
 def bare_at(text: str, at: int) -> Value | None:
     """Return the value without quotes that begins there, without a scheme and closing brackets.
 
-    Only the first 1,000 characters are read, so that a caller may reject the value; `whole` adds
-    the rest.
+    Only the beginning of a very long one is read: `whole` adds the rest to an accepted value.
 
     >>> text = "Bearer abc}, x"
     >>> text[slice(*bare_at(text, 0)[:2])]
@@ -129,14 +141,6 @@ def whole(text: str, value: Value) -> Value:
     return Value(value.start, end, end)
 
 
-def _tripled(text: str, at: int, mark: str) -> Value | None:
-    """Return a text between three quotes each; `'''a'` is SQL's as well."""
-    start = at + 2 * len(mark)
-    if mark == "'" and text.find("'''", start) < 0:
-        return None
-    return _until(text, start, mark * 3)
-
-
 def _until(text: str, start: int, closing: str) -> Value:
     end = text.find(closing, start)
     if end < 0:
@@ -144,16 +148,16 @@ def _until(text: str, start: int, closing: str) -> Value:
     return Value(start, end, end + len(closing))
 
 
-def _plain(text: str, start: int, quote: str) -> Value:
-    content = _CONTENT[quote].match(text, start)
-    end = content.end() if content else start
-    if end < len(text) and text[end] == "\\":
-        end += 1  # the last character of the text
-    return Value(start, end, min(end + 1, len(text)))
-
-
 def _escaped(text: str, start: int, slashes: str, quote: str) -> Value:
     for closing in _ESCAPED[quote].finditer(text, start):
         if len(closing[1]) <= len(slashes):
             return Value(start, closing.start(), closing.end())
     return Value(start, len(text), len(text))
+
+
+def _plain(text: str, start: int, quote: str) -> Value:
+    content = _CONTENT[quote].match(text, start)
+    end = content.end() if content else start
+    if text.startswith("\\", end):  # the last character of the text
+        end += 1
+    return Value(start, end, min(end + 1, len(text)))

@@ -1,0 +1,201 @@
+"""The ways in which settings, shells, logs and code give a secret its value without quotes.
+
+In SQL that would be a column, so there only generated values are secrets. As in `quoted`, each
+function looks at one mention and returns the place of its value, or None.
+"""
+
+import re
+
+from .mentions import Mention, is_complaint
+from .names import ends_as_secret, is_secret
+from .prose import spoken
+from .values import NUMBER, STARTS_BARE, Value, bare_at, is_generated, is_mixed
+
+_FLAGS = re.IGNORECASE | re.ASCII
+_BRACES = re.compile(r"\{(?!\{)([^{}\n]*)\}")
+
+
+def braced(mention: Mention) -> Value | None:
+    """Find `PWD={x}` in a connection of ODBC."""
+    if mention.is_spaced or mention.before(1) != ";":
+        return None
+    braces = _BRACES.match(mention.text, mention.at)
+    return Value(braces.start(1), braces.end(1), braces.end()) if braces else None
+
+
+_STARTS_WORD = frozenset("'\"`;:,(&?[{|\\")
+_OPTION_START = re.compile(r"(?<!\S)--[\w-]{1,40}=\Z")
+_PLACEHOLDER = re.compile(r"[>=]|\{\{|\{[\w.]*\}")  # of a template, or of an f-string
+_TOKEN_COLUMN = re.compile(r"(?:\w*[_-])?token_?(?:id|name|ur[il]|endpoint)", _FLAGS)
+_CONDITION = re.compile(
+    r"\b(?:SET|ON|WHERE)\s[^\n]*\Z|(?i:\b(?:ON|AND|OR|WHERE|SET|WHEN|PARTITION)\s+\(?\Z)", re.ASCII
+)
+_IDENTIFIER = re.compile(r"[a-z_]\w*(?:\.[a-z_]\w*)*", _FLAGS)
+# A JSON Web Token is three parts with dots between them, as a column is.
+_NO_COLUMN = re.compile(r"\AeyJ|[^.]{40}")
+
+
+def assigned(mention: Mention) -> Value | None:
+    """Find `password=x` without blanks, which is no variable or column."""
+    if mention.is_spaced or mention.close or not _stands_alone(mention):
+        return None
+    if _PLACEHOLDER.match(mention.text, mention.at):
+        return None
+    value = bare_at(mention.text, mention.at)
+    if value is None or _TOKEN_COLUMN.fullmatch(mention.name):
+        return None
+    content = mention.content(value)
+    is_call = mention.text.startswith("(", value.end) and _IDENTIFIER.fullmatch(content)
+    if is_call or content == mention.name or _is_reference(content):
+        return None
+    is_property = mention.name.count(".") > 2
+    if is_property or not (mention.in_sql or _CONDITION.search(mention.before(100))):
+        return None if _is_count(mention, content) else value
+    is_name = _IDENTIFIER.fullmatch(content) and not _NO_COLUMN.search(content)
+    return value if is_mixed(content) or (is_generated(content) and not is_name) else None
+
+
+def _stands_alone(mention: Mention) -> bool:
+    """Return whether the name begins a word; in `/password=1/` it is a part of a path."""
+    before = mention.before(1)
+    if before == "=":  # --from-literal=password=x
+        return _OPTION_START.search(mention.before(50)) is not None
+    return not before or before.isspace() or before in _STARTS_WORD
+
+
+def _is_reference(content: str) -> bool:
+    """Return whether a value is a member with a secret's name: `self.token`."""
+    if "." not in content or not _IDENTIFIER.fullmatch(content) or _NO_COLUMN.search(content):
+        return False
+    return is_secret(content.rpartition(".")[2])
+
+
+def _is_count(mention: Mention, content: str) -> bool:
+    name = mention.name.lower()
+    return "token" in name and name.endswith("s") and content.isdigit()
+
+
+_SET = re.compile(r"\bSET\s+\Z", _FLAGS)
+_LINE_START = re.compile(r"(?:\A|[\r\n])[ \t]*\Z")
+_LINE_END = re.compile(r"[ \t]*(?:[\r\n]|\Z)")
+_QUERY = re.compile(
+    r"\b(?:SELECT|UPDATE|MERGE|WHERE|FROM|JOIN|INSERT|SET|ON|AND|OR|WHEN|CREATE|TABLE|CASE)\b",
+    _FLAGS,
+)
+
+
+def setting(mention: Mention) -> Value | None:
+    """Find `SET a.b.password = x`, and `password = x` in a line or generated, outside of SQL."""
+    if not mention.is_strong or mention.close or not STARTS_BARE.match(mention.text, mention.at):
+        return None
+    value = bare_at(mention.text, mention.at)
+    if value is None:
+        return None
+    if mention.name.count(".") >= 2 and _SET.search(mention.before(20)):
+        return value
+    if (
+        not mention.is_spaced
+        or mention.in_sql
+        or mention.in_part
+        or _QUERY.search(mention.before(300))
+    ):
+        return None
+    if _LINE_START.search(mention.before(20)):
+        return value if _LINE_END.match(mention.text, value.after) else None
+    content = mention.content(value)
+    is_code = "_" in content or mention.text.startswith("(", value.after)
+    return value if is_generated(content) and not is_code else None
+
+
+# What follows a name that has a type, or nothing.
+_NO_VALUE = re.compile(
+    r"(?:str|string|(?:var|nvar)?char2?|text|(?:big|small|tiny)?int|integer|long|double|float|"
+    r"decimal|numeric|bool|boolean|bytes?|binary|date|timestamp|array|map|struct|list|dict|any|"
+    r"optional|none|null|true|false)\b",
+    _FLAGS,
+)
+# Of an exception: a.b.InvalidToken
+_CLASS = re.compile(r"(?:[a-z]\w*\.){2,}[A-Z]+[a-z]\w*", re.ASCII)
+_PATH = re.compile(r"[a-z][a-z_.-]*(?:/[a-z_.-]+)+")
+
+
+def stated(mention: Mention) -> Value | None:
+    """Find `password: x` of YAML, headers and logs.
+
+    A column with its type, a parser's complaint about a token and an exception's class stay.
+    """
+    if mention.blank or mention.close or not _stands_alone(mention):
+        return None
+    if _NO_VALUE.match(mention.text, mention.at) or _CLASS.fullmatch(mention.name):
+        return None
+    value = bare_at(mention.text, mention.at)
+    if value is None or not STARTS_BARE.match(mention.text, mention.at):
+        return None
+    content = mention.content(value)
+    if not mention.is_strong:  # pass: x
+        is_pass = mention.name.lower().endswith("pass") and not mention.in_sql
+        return value if is_pass and is_generated(content) else None
+    if is_complaint(mention) or mention.in_sql or mention.in_part:
+        return value if is_generated(content) else None
+    if not mention.gap or not ends_as_secret(mention.name):
+        return value if is_mixed(content) else None
+    if content == mention.name or _is_reference(content) or _PATH.fullmatch(content):
+        return None
+    return None if _is_count(mention, content) else value
+
+
+_COOKIES = re.compile(r"[^\s'\"][^\r\n'\"]*")
+
+
+def cookies(mention: Mention) -> Value | None:
+    """Find the rest of the line behind the header `Cookie:`."""
+    if not mention.name.lower().endswith("cookie"):
+        return None
+    line = _COOKIES.match(mention.text, mention.at)
+    return Value(mention.at, line.end(), line.end()) if line else None
+
+
+def number(mention: Mention) -> Value | None:
+    """Find a number in a JSON object."""
+    if not mention.is_strong or not mention.close.endswith('"'):
+        return None
+    number = NUMBER.match(mention.text, mention.at)
+    return Value(mention.at, number.end(), number.end()) if number else None
+
+
+def mapped(mention: Mention) -> Value | None:
+    """Find an entry of a map as Scala prints it, `password -> x`, which is no lambda."""
+    if not mention.is_strong or mention.close:
+        return None
+    if not mention.is_spaced and (mention.in_sql or mention.in_part):
+        return None
+    has_dots = mention.name.count(".") > 1
+    if not has_dots and (mention.sign == "=>" or not ends_as_secret(mention.name)):
+        return None  # token => upper(token)
+    if not STARTS_BARE.match(mention.text, mention.at):
+        return None
+    value = bare_at(mention.text, mention.at)
+    if value is None or mention.text.startswith(f"{mention.name} ", mention.at):
+        return None
+    if not mention.is_spaced and not is_generated(mention.content(value)):
+        return None
+    is_call = "token" in mention.name and mention.text.startswith("(", value.after)
+    return None if is_call else value
+
+
+def option(mention: Mention) -> Value | None:
+    """Find the value of a command's option, `--password x`, and of a line `a.b.secret.key x`."""
+    if not mention.is_strong or not mention.blank or not _stands_alone(mention):
+        return None
+    if not STARTS_BARE.match(mention.text, mention.at):
+        return None
+    value = bare_at(mention.text, mention.at)
+    if value is None:
+        return None
+    if mention.name.startswith("-") and "." not in mention.name:
+        return value
+    is_property = mention.name.count(".") >= 2 and ends_as_secret(mention.name)
+    if mention.in_sql or not is_property or _CLASS.fullmatch(mention.name):
+        return None
+    is_line = _LINE_START.search(mention.before(20)) and _LINE_END.match(mention.text, value.after)
+    return spoken(mention, value, is_whole=bool(is_line))

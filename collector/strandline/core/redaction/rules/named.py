@@ -1,0 +1,80 @@
+"""Values that a text gives to the name of a secret.
+
+For each sign behind the name there are the ways in which SQL, code, shells, settings, logs and
+prose write a value.
+"""
+
+from .bare import assigned, braced, cookies, mapped, number, option, setting, stated
+from .mentions import Mention, next_mention
+from .prose import said
+from .quoted import (
+    annotated,
+    argument,
+    assigned_text,
+    clause,
+    juxtaposed,
+    labelled,
+    listed,
+    tagged,
+)
+from .sql import Outline
+from .values import NUMBER, Value, is_harmless, whole
+
+MENTIONS = 5_000  # a text with more was written to cost time: it is hidden as a whole
+
+_EQUALS = (assigned_text, braced, assigned, setting)
+# The ways in which a value may follow each sign, in their order.
+_WAYS = {
+    "": (argument, labelled, tagged, clause, annotated, juxtaposed, option, said),
+    "..": (juxtaposed,),
+    ",": (listed, labelled, tagged),
+    ":": (assigned_text, annotated, stated, number, tagged),
+    "::": (annotated,),
+    "->": (assigned_text, mapped),
+    "=>": (assigned_text, mapped),
+    "=": _EQUALS,
+    "==": _EQUALS,
+    "===": _EQUALS,
+    ":=": _EQUALS,
+}
+
+
+def hide_named(text: str, outline: Outline, gone: str) -> str:
+    """Return the text without the values of the secrets that it names.
+
+    >>> from .sql import outline_of
+    >>> text = "db.password: hunter2"
+    >>> hide_named(text, outline_of(text), "***")
+    'db.password: ***'
+    """
+    pieces: list[str] = []
+    end = at = count = 0
+    while mention := next_mention(text, outline, at):
+        count += 1
+        if count > MENTIONS:
+            return gone
+        at = mention.end
+        value = _value_of(mention)
+        if value is None:
+            continue
+        value = whole(text, value)
+        at = max(value.end, at)
+        content = text[value.start : value.end]
+        if not content or content.startswith(gone) or is_harmless(content):
+            continue
+        # A number in JSON gets the quotes that it did not have.
+        is_number = value.start == mention.at and NUMBER.match(content)
+        quote = mention.close if is_number and mention.close.endswith('"') else ""
+        pieces += [text[end : value.start], quote, gone, quote]
+        end = value.end
+    return "".join([*pieces, text[end:]]) if pieces else text
+
+
+def _value_of(mention: Mention) -> Value | None:
+    if not mention.strength:
+        return cookies(mention) if mention.sign == ":" else clause(mention)
+    for find in _WAYS[mention.sign[:3] if mention.sign[:2] != ".." else ".."]:
+        value = find(mention)
+        if value is not None:
+            return value
+    return None

@@ -1,0 +1,219 @@
+"""Secrets in parentheses: options of SQL, keys that functions take, and logins.
+
+The word before a parenthesis says what the literals in it are, whatever their names.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+
+from .names import LONGEST, is_secret
+from .sql import Outline
+from .values import QUOTED, is_generated, is_harmless
+
+OPTIONS = 20_000  # a list with more was written to cost time: it is hidden as a whole
+# A call that takes secrets contains one of these, in lower case.
+CALLS = (
+    *("options", "properties", "with", "encryption", "crypt", "hmac", "s3", "gcs", "oss", "cosn"),
+    *("iceberg", "deltalake", "hudi", "mysql", "postgresql", "mongodb", "remote", "azureblob"),
+    *("redis", "getconnection"),
+)
+
+_BLANKS = " \t\r\n\f\v"
+_WORD = "abcdefghijklmnopqrstuvwxyz0123456789_."
+_LIST = re.compile(r"options|(?:tbl|serde|db)?properties|with|credentials?|encryption")
+_QUERY = re.compile(r"\s*select\b")
+_ENCRYPTION = re.compile(
+    r"(?:try_)?aes_(?:en|de)crypt|des_(?:en|de)crypt|(?:en|de)crypt(?:_iv|byasymkey|"
+    r"bypassphrase|bykey|raw)?|crypt|"
+    r"pgp_(?:sym|pub)_(?:en|de)crypt(?:_bytea)?|hmac(?:_?(?:md5|sha\d+))?|encrypt_literal|(?:en|"
+    r"de)code_with_key"
+)
+# Functions and engines of ClickHouse
+_STORAGE = re.compile(r"s3(?:cluster|queue)?|gcs|oss|cosn|iceberg(?:s3)?|deltalake|hudi")
+_SERVER = re.compile(r"mysql|postgresql|mongodb|remote(?:secure)?|azureblobstorage|redis")
+# Pairs of a user and a password: `auth=(..)`, `HTTPBasicAuth(..)`, `getConnection(url, ..)`
+_LOGIN = re.compile(r"\w*auth|\w+credentials|getconnection")
+
+_NESTING = re.compile(rf"{QUOTED}|[()]")
+_LITERAL = re.compile(QUOTED)
+_OPTION = re.compile(
+    rf"(?P<name>{QUOTED}|`[^`]+`|[\w.-]+)(?:(?P<sign>\s*(?:=>?|:)\s*|\s+)"
+    rf"(?P<value>(?i:ARRAY)\s*\[[^\]]{{0,2000}}\]|(?:[neuxNEUX]&?)?{QUOTED}|[^\s,'\"=()]+))?",
+    re.ASCII,
+)
+# Options whose value may look generated, as a name with a number does.
+_HARMLESS_NAME = re.compile(
+    r"\w*url|uri|topic\w*|subscribe|dbtable|\w*location|path|owner|users?|username|comment|"
+    r"description|bucket\w*|\w*servers|hostname|host|endpoint|region|delimiter|sep|"
+    r"(?:[\w.-]*[._-])?(?:format|type|mode|codec|version|zone|group\.id|by|offsets?|pattern|columns?|"
+    r"topics?|(?:table|database|schema|catalog|group)(?:[._-]?(?:name|list|id))?|"
+    r"path|warehouse|servers|class|impl|region|endpoint|field|key)",
+    re.IGNORECASE | re.ASCII,
+)
+_HARMLESS_VALUE = re.compile(
+    r"-?\d[\d.,_]*\s*[a-z]{0,9}|"  # a number with its unit
+    r"[\w.+-]*:?/[^\s=@]*|"  # a path or an address
+    r"\$[.\[][\w.\[\]*-]*|[yMdHhmsS:/' T.-]{4,30}|"  # a place in JSON, a format of dates
+    r"utf-?8|lz4|bz2|s3|gen2|v\d+",
+    re.IGNORECASE,
+)
+_TYPE = re.compile(
+    r"(?:n?(?:var)?char|string|text|\w*int|decimal|numeric|bool|date|json)\w*", re.IGNORECASE
+)
+_MODE = re.compile(
+    r"gcm|cbc|ecb|ctr|pkcs|default|none|md5|sha-?\d{1,3}|aes(?:-?\w{1,8}(?:/\w+(?::\w+)?)*)?|bf|"
+    r"hex|base64|utf-?8|[yMdHhmsS:/ T.-]{4,30}|",
+    re.IGNORECASE,
+)
+_DATA_FORMAT = re.compile(
+    r"auto|nosign|[\w]*(?:csv|tsv|json|parquet|orc|avro|arrow|native|tabseparated|values|lines?|"
+    r"raw\w*|rowbinary|protobuf|msgpack|xml|template|regexp|withnames(?:andtypes)?|eachrow)|"
+    r"none|gz(?:ip)?|zstd?|br(?:otli)?|xz|lz4|bz2|snappy|deflate|[\w]+ [\w()]+(?:\s*,\s*[\s\S]*)?",
+    re.IGNORECASE,
+)
+_HOST = re.compile(
+    r"[\w.-]+:\d{1,5}|\{[^{}]{1,200}\}|[\w.-]+\.[\w.-]+|https?://\S+|DefaultEndpoints[\s\S]*"
+)
+
+Hiding = Callable[[str, str], str]
+
+
+def hide_in_parentheses(text: str, outline: Outline, gone: str) -> str:
+    """Return the text without secret options, keys and logins.
+
+    >>> from .sql import outline_of
+    >>> text = "CREATE TABLE t WITH ('value.format'='json', 'code'='hunter2')"
+    >>> hide_in_parentheses(text, outline_of(text), "***")
+    "CREATE TABLE t WITH ('value.format'='json', 'code'='***')"
+    >>> text = "s3('https://b/x.csv', 'AKIA', 'hunter2', 'CSV')"
+    >>> hide_in_parentheses(text, outline_of(text), "***")
+    "s3('https://b/x.csv', '***', '***', 'CSV')"
+    """
+    pieces: list[str] = []
+    end = 0
+    opening = outline.text.find("(")
+    while opening >= 0:
+        start = opening + 1
+        hiding = _hiding_for(outline, opening)
+        if hiding:
+            closing = _closing(text, start)
+            pieces += [text[end:start], hiding(text[start:closing], gone)]
+            end = start = closing
+        opening = outline.text.find("(", start)
+    return "".join([*pieces, text[end:]]) if pieces else text
+
+
+def _hiding_for(outline: Outline, opening: int) -> Hiding | None:
+    """Return what hides the secrets behind a parenthesis, by the word before it."""
+    before = outline.text[max(0, opening - 60) : opening].rstrip(_BLANKS)
+    before = before.removesuffix("=").rstrip(_BLANKS)
+    name = before[len(before.rstrip(_WORD)) :]
+    word = name.rpartition(".")[2]
+    if word == "options" or _LIST.fullmatch(name):
+        return None if _QUERY.match(outline.text, opening + 1) else _hide_options
+    if _ENCRYPTION.fullmatch(word):
+        return _hider_of(_keys)
+    if _STORAGE.fullmatch(name):
+        return _hider_of(_storage_keys)
+    if _SERVER.fullmatch(name):
+        return _hider_of(_server_password)
+    if opening < outline.sql and _LOGIN.fullmatch(word):
+        return _hider_of(_login_password)
+    return None
+
+
+def _closing(text: str, start: int) -> int:
+    """Return the place of the closing parenthesis, or the end of the text without one."""
+    depth = 1
+    for mark in _NESTING.finditer(text, start):
+        if mark[0] == "(":
+            depth += 1
+        elif mark[0] == ")":
+            depth -= 1
+        if depth == 0:
+            return mark.start()
+    return len(text)
+
+
+def _hide_options(options: str, gone: str) -> str:
+    changed, count = _OPTION.subn(lambda option: _hidden_option(option, gone), options, OPTIONS)
+    return changed if count < OPTIONS else gone
+
+
+def _hidden_option(option: re.Match[str], gone: str) -> str:
+    name, value = option["name"].strip("'\"`"), option["value"]
+    if value is None:  # one of several values, if it is quoted
+        quote = option["name"][0]
+        is_value = quote in "'\"" and is_secret_option("", name)
+        return f"{quote}{gone}{quote}" if is_value else option[0]
+    if _TYPE.fullmatch(value) or not is_secret_option(name, value.strip("'\"")):
+        return option[0]
+    quote = '"' if value[0] == '"' else "'"
+    return f"{option['name']}{option['sign']}{quote}{gone}{quote}"
+
+
+def is_secret_option(name: str, value: str) -> bool:
+    """Return whether an option is secret by its name, or by its value unless the name is harmless.
+
+    >>> is_secret_option("code", "hunter2"), is_secret_option("code", "json")
+    (True, False)
+    >>> is_secret_option("password", "12")
+    True
+    """
+    if is_harmless(value):
+        return False
+    if len(name) > LONGEST or is_secret(name):
+        return True
+    if _HARMLESS_NAME.fullmatch(name):
+        return False
+    return is_generated(value) and not _HARMLESS_VALUE.fullmatch(value)
+
+
+def _hider_of(choose: Callable[[list[str]], Iterable[int]]) -> Hiding:
+    """Return what hides the literals that are chosen by their number."""
+
+    def hide(arguments: str, gone: str) -> str:
+        literals = list(_LITERAL.finditer(arguments))
+        pieces: list[str] = []
+        end = 0
+        for number in choose([literal[0][1:-1] for literal in literals]):
+            literal = literals[number]
+            pieces += [arguments[end : literal.start() + 1], gone, literal[0][0]]
+            end = literal.end()
+        return "".join([*pieces, arguments[end:]])
+
+    return hide
+
+
+def _keys(literals: list[str]) -> Iterable[int]:
+    """Choose all but the names of modes."""
+    for number, literal in enumerate(literals):
+        if len(literal) >= 40 or not _MODE.fullmatch(literal):
+            yield number
+
+
+def _storage_keys(literals: list[str]) -> Iterable[int]:
+    """Choose the key, secret and session token behind an address."""
+    addresses = [number for number, literal in enumerate(literals) if "://" in literal]
+    if not addresses:
+        return ()
+    keys = []
+    for number in range(addresses[0] + 1, min(addresses[0] + 4, len(literals))):
+        if _DATA_FORMAT.fullmatch(literals[number]):
+            break
+        keys.append(number)
+    return keys if len(keys) > 1 else ()
+
+
+def _server_password(literals: list[str]) -> Iterable[int]:
+    """Choose the password: the last or fifth literal, of which the first is a server."""
+    if len(literals) < 4 or not _HOST.fullmatch(literals[0]):
+        return ()
+    return (min(4, len(literals) - 1),)
+
+
+def _login_password(literals: list[str]) -> Iterable[int]:
+    """Choose the last of a user and a password, with or without an address before them."""
+    has_address = len(literals) > 2 and "://" in literals[0]
+    number = 2 if has_address else 1
+    return () if len(literals) != number + 1 or is_harmless(literals[number]) else (number,)

@@ -1,0 +1,81 @@
+"""The ways in which a sentence gives a secret its value."""
+
+import re
+
+from .mentions import Mention
+from .names import LONGEST, ends_as_secret
+from .values import STARTS_BARE, Value, bare_at, is_generated, is_mixed, quoted_at
+
+_SAYS = re.compile(
+    r"['\"]?(?:\s{1,5}(?:for|of)(?:\s{1,5}[\w@.'\"-]{1,100}){1,3}?|\s{1,5}value)?"
+    r"\s{1,5}(?:(?:is|was|are|equals|reads)(?:\s{1,5}(?:now|(?:re)?set\s{1,5}to|changed\s{1,5}to))?|"
+    r"ha[sd]\s{1,5}value|(?:provided|given|used|supplied)(?=\s{0,5}:))\s{0,5}:?\s{1,5}",
+    re.IGNORECASE,
+)
+# A temporary password is generated for root@localhost: x
+_ANNOUNCES = re.compile(r"(?:\s{1,5}[\w@.'\"-]{1,100}){1,8}?:\s{1,5}")
+_SENTENCE_END = re.compile(r"\s*(?:[.,;:!?)\]\r\n]|\Z)")
+_SNAKE_CASE = re.compile(r"[a-z]+(?:_[a-z0-9]+)+", re.IGNORECASE)
+_KNOWN_FORMAT = re.compile(
+    r"(?:sha-?\d+|md5|base64|utf-?\d+|[hre]s\d{3}|oauth2?|v?\d+(?:\.\d+)*|\d+[-a-z]{1,8}|https?|"
+    r"\d{4}-\d\d-\d\d.*)",
+    re.IGNORECASE,
+)
+# Adjectives and participles, which say how a secret is.
+_QUALITY = re.compile(
+    r"[a-z]*(?:ed|ing|[ai]ble|ful|less|ent|ant|ive|al|ous|id|ect|ory|ary|own|en|ak|ly|ort|ong)|"
+    r"set|it|gone|here|there|same|ok|bad|old|new|null|none|true|false|empty|safe|unsafe|secure|"
+    r"insecure|unique|open|stale|blank|late|not|no|yes|a|an|the|too|so|mine|yours|lost|sent|"
+    r"reset|unset|read|kept|stolen|fine|good|right|up|out|in|on|off|public|private|secret|case|"
+    r"static|dynamic|plain|text|token|password|key|string|needed|must|should|for|of|by|from|with",
+    re.IGNORECASE,
+)
+
+
+def said(mention: Mention) -> Value | None:
+    """Find `the password is x` and `log in with password x` in prose."""
+    if not mention.is_strong or mention.in_sql:
+        return None
+    if not mention.blank or not ends_as_secret(mention.name):
+        return None
+    text = mention.text
+    if words := _ANNOUNCES.match(text, mention.end):
+        value = _word_at(text, words.end())
+        if value and is_mixed(mention.content(value)):
+            return value
+    if verb := _SAYS.match(text, mention.end):
+        quoted = quoted_at(text, verb.end())
+        value = quoted or _word_at(text, verb.end())
+        if value is None or quoted or mention.close:
+            return quoted
+        is_last = text[value.end - 1] in ".!?" or _SENTENCE_END.match(text, value.end)
+        return spoken(mention, value, is_whole=bool(is_last))
+    if mention.close:
+        return None
+    value = _word_at(text, mention.at + text.startswith("(", mention.at))
+    if value is None:
+        return None
+    content = mention.content(value).rstrip(".:!?")
+    if len(content) < 6 or _SNAKE_CASE.fullmatch(content):
+        return None
+    return spoken(mention, value, is_whole=False)
+
+
+def _word_at(text: str, at: int) -> Value | None:
+    return bare_at(text, at) if STARTS_BARE.match(text, at) else None
+
+
+def spoken(mention: Mention, value: Value, *, is_whole: bool) -> Value | None:
+    """Return the value without its full stop, unless it is a common word.
+
+    `is_whole`: nothing follows in the sentence, so a word of letters may be the secret too.
+    """
+    content = mention.content(value)
+    stripped = content.rstrip(".:!?")
+    if not stripped or _KNOWN_FORMAT.fullmatch(stripped):
+        return None
+    is_word = is_whole and len(stripped) >= 4 and not _QUALITY.fullmatch(stripped)
+    if not is_word and not is_generated(stripped):
+        return None
+    end = value.end - (len(content) - len(stripped) if len(content) < LONGEST else 0)
+    return Value(value.start, end, value.after)
