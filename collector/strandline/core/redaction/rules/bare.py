@@ -8,8 +8,8 @@ import re
 
 from .mentions import Mention, is_complaint
 from .names import ends_as_secret, is_secret
-from .prose import spoken
-from .values import NUMBER, STARTS_BARE, Value, bare_at, is_generated, is_mixed
+from .prose import QUALITY, spoken
+from .values import NUMBER, Value, bare_at, is_generated, is_mixed, word_at
 
 _FLAGS = re.IGNORECASE | re.ASCII
 _BRACES = re.compile(r"\{(?!\{)([^{}\n]*)\}")
@@ -86,19 +86,12 @@ _QUERY = re.compile(
 
 def setting(mention: Mention) -> Value | None:
     """Find `SET a.b.password = x`, and `password = x` in a line or generated, outside of SQL."""
-    if not mention.is_strong or mention.close or not STARTS_BARE.match(mention.text, mention.at):
-        return None
-    value = bare_at(mention.text, mention.at)
-    if value is None:
+    value = word_at(mention.text, mention.at)
+    if value is None or not mention.is_strong or mention.close:
         return None
     if mention.name.count(".") >= 2 and _SET.search(mention.before(20)):
         return value
-    if (
-        not mention.is_spaced
-        or mention.in_sql
-        or mention.in_part
-        or _QUERY.search(mention.before(300))
-    ):
+    if not mention.is_spaced or mention.in_query or _QUERY.search(mention.before(300)):
         return None
     if _LINE_START.search(mention.before(20)):
         return value if _LINE_END.match(mention.text, value.after) else None
@@ -116,6 +109,8 @@ _NO_VALUE = re.compile(
 )
 # Of an exception: a.b.InvalidToken
 _CLASS = re.compile(r"(?:[a-z]\w*\.){2,}[A-Z]+[a-z]\w*", re.ASCII)
+# secret: mounted at /etc
+_GOES_ON = re.compile(r" [a-z]+(?=[\s.,]|\Z)")
 _PATH = re.compile(r"[a-z][a-z_.-]*(?:/[a-z_.-]+)+")
 
 
@@ -128,18 +123,20 @@ def stated(mention: Mention) -> Value | None:
         return None
     if _NO_VALUE.match(mention.text, mention.at) or _CLASS.fullmatch(mention.name):
         return None
-    value = bare_at(mention.text, mention.at)
-    if value is None or not STARTS_BARE.match(mention.text, mention.at):
+    value = word_at(mention.text, mention.at)
+    if value is None:
         return None
     content = mention.content(value)
     if not mention.is_strong:  # pass: x
         is_pass = mention.name.lower().endswith("pass") and not mention.in_sql
         return value if is_pass and is_generated(content) else None
-    if is_complaint(mention) or mention.in_sql or mention.in_part:
+    if is_complaint(mention) or mention.in_query:
         return value if is_generated(content) else None
     if not mention.gap or not ends_as_secret(mention.name):
         return value if is_mixed(content) else None
     if content == mention.name or _is_reference(content) or _PATH.fullmatch(content):
+        return None
+    if QUALITY.fullmatch(content) and _GOES_ON.match(mention.text, value.end):
         return None
     return None if _is_count(mention, content) else value
 
@@ -165,16 +162,12 @@ def number(mention: Mention) -> Value | None:
 
 def mapped(mention: Mention) -> Value | None:
     """Find an entry of a map as Scala prints it, `password -> x`, which is no lambda."""
-    if not mention.is_strong or mention.close:
-        return None
-    if not mention.is_spaced and (mention.in_sql or mention.in_part):
+    if not mention.is_strong or mention.close or (mention.in_query and not mention.is_spaced):
         return None
     has_dots = mention.name.count(".") > 1
     if not has_dots and (mention.sign == "=>" or not ends_as_secret(mention.name)):
         return None  # token => upper(token)
-    if not STARTS_BARE.match(mention.text, mention.at):
-        return None
-    value = bare_at(mention.text, mention.at)
+    value = word_at(mention.text, mention.at)
     if value is None or mention.text.startswith(f"{mention.name} ", mention.at):
         return None
     if not mention.is_spaced and not is_generated(mention.content(value)):
@@ -187,9 +180,7 @@ def option(mention: Mention) -> Value | None:
     """Find the value of a command's option, `--password x`, and of a line `a.b.secret.key x`."""
     if not mention.is_strong or not mention.blank or not _stands_alone(mention):
         return None
-    if not STARTS_BARE.match(mention.text, mention.at):
-        return None
-    value = bare_at(mention.text, mention.at)
+    value = word_at(mention.text, mention.at)
     if value is None:
         return None
     if mention.name.startswith("-") and "." not in mention.name:

@@ -53,6 +53,11 @@ class Mention:
         return self.strength == "strong"
 
     @property
+    def in_query(self) -> bool:
+        """Return whether the name is in SQL, or in a literal or comment of it."""
+        return self.in_sql or self.in_part
+
+    @property
     def is_spaced(self) -> bool:
         """Return whether there are blanks before or after the sign."""
         return bool(self.blank or self.gap)
@@ -67,7 +72,7 @@ def next_mention(text: str, outline: Outline, at: int) -> Mention | None:
         if start == word.start() and word[0] == "key" and start > at and lowered[start - 1] == " ":
             start = _start_of_word(lowered, start - 1, at)  # secret key
         end = _end_of_word(lowered, word.end())
-        if lowered.startswith(" key", end) and ends_as_secret(f"{lowered[start:end]} key"):
+        if lowered.startswith(" key", end) and ends_as_secret(f"{lowered[start:end][-20:]} key"):
             end = _end_of_word(lowered, end + 4)
         name = text[max(start, end - LONGEST) : end]
         strength = strength_of(name)

@@ -32,7 +32,7 @@ _ENCRYPTION = re.compile(
 _STORAGE = re.compile(r"s3(?:cluster|queue)?|gcs|oss|cosn|iceberg(?:s3)?|deltalake|hudi")
 _SERVER = re.compile(r"mysql|postgresql|mongodb|remote(?:secure)?|azureblobstorage|redis")
 # Pairs of a user and a password: `auth=(..)`, `HTTPBasicAuth(..)`, `getConnection(url, ..)`
-_LOGIN = re.compile(r"\w*auth|\w+credentials|getconnection")
+_LOGIN = re.compile(r"\w*auth|\w+(?:authentication|credentials)|getconnection")
 
 _NESTING = re.compile(rf"{QUOTED}|[()]")
 _LITERAL = re.compile(QUOTED)

@@ -4,7 +4,7 @@ import re
 
 from .mentions import Mention
 from .names import LONGEST, ends_as_secret
-from .values import STARTS_BARE, Value, bare_at, is_generated, is_mixed, quoted_at
+from .values import Value, is_generated, is_mixed, quoted_at, word_at
 
 _SAYS = re.compile(
     r"['\"]?(?:\s{1,5}(?:for|of)(?:\s{1,5}[\w@.'\"-]{1,100}){1,3}?|\s{1,5}value)?"
@@ -22,7 +22,7 @@ _KNOWN_FORMAT = re.compile(
     re.IGNORECASE,
 )
 # Adjectives and participles, which say how a secret is.
-_QUALITY = re.compile(
+QUALITY = re.compile(
     r"[a-z]*(?:ed|ing|[ai]ble|ful|less|ent|ant|ive|al|ous|id|ect|ory|ary|own|en|ak|ly|ort|ong)|"
     r"set|it|gone|here|there|same|ok|bad|old|new|null|none|true|false|empty|safe|unsafe|secure|"
     r"insecure|unique|open|stale|blank|late|not|no|yes|a|an|the|too|so|mine|yours|lost|sent|"
@@ -40,29 +40,25 @@ def said(mention: Mention) -> Value | None:
         return None
     text = mention.text
     if words := _ANNOUNCES.match(text, mention.end):
-        value = _word_at(text, words.end())
+        value = word_at(text, words.end())
         if value and is_mixed(mention.content(value)):
             return value
     if verb := _SAYS.match(text, mention.end):
         quoted = quoted_at(text, verb.end())
-        value = quoted or _word_at(text, verb.end())
+        value = quoted or word_at(text, verb.end())
         if value is None or quoted or mention.close:
             return quoted
         is_last = text[value.end - 1] in ".!?" or _SENTENCE_END.match(text, value.end)
         return spoken(mention, value, is_whole=bool(is_last))
     if mention.close:
         return None
-    value = _word_at(text, mention.at + text.startswith("(", mention.at))
+    value = word_at(text, mention.at + text.startswith("(", mention.at))
     if value is None:
         return None
     content = mention.content(value).rstrip(".:!?")
     if len(content) < 6 or _SNAKE_CASE.fullmatch(content):
         return None
     return spoken(mention, value, is_whole=False)
-
-
-def _word_at(text: str, at: int) -> Value | None:
-    return bare_at(text, at) if STARTS_BARE.match(text, at) else None
 
 
 def spoken(mention: Mention, value: Value, *, is_whole: bool) -> Value | None:
@@ -74,7 +70,7 @@ def spoken(mention: Mention, value: Value, *, is_whole: bool) -> Value | None:
     stripped = content.rstrip(".:!?")
     if not stripped or _KNOWN_FORMAT.fullmatch(stripped):
         return None
-    is_word = is_whole and len(stripped) >= 4 and not _QUALITY.fullmatch(stripped)
+    is_word = is_whole and len(stripped) >= 4 and not QUALITY.fullmatch(stripped)
     if not is_word and not is_generated(stripped):
         return None
     end = value.end - (len(content) - len(stripped) if len(content) < LONGEST else 0)

@@ -34,7 +34,8 @@ def assigned_text(mention: Mention) -> Value | None:
     if is_column and mention.is_strong and not is_secret_column(mention.name):
         return None
     may_be_word = is_column and (not mention.is_strong or _AMBIGUOUS.search(mention.name))
-    if (may_be_word or is_complaint(mention)) and not is_generated(mention.content(value)):
+    is_word = mention.name.lower() == "tokens" or is_complaint(mention)
+    if (may_be_word or is_word) and not is_generated(mention.content(value)):
         return None
     return value
 

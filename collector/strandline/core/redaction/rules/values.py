@@ -29,7 +29,7 @@ _BARE = r"[^\s'\",;()&\\]|\\(?!\\{0,63}[\"'])"
 _READ = 1000  # characters of a bare value that are read before it is accepted
 _SHORT = re.compile(rf"(?:{_BARE}){{1,{_READ}}}")
 _REST = re.compile(rf"(?:{_BARE})*")
-STARTS_BARE = re.compile(r"[^\s'\",;()&{}\[\]<>|=-]")
+_STARTS_WORD = re.compile(r"[^\s'\",;()&{}\[\]<>|=-]")
 NUMBER = re.compile(r"-?\d[\w.+-]*")
 _SCHEME = re.compile(
     r"(?:Bearer|Basic|Digest|Token|ApiKey|Negotiate|SharedKey)\s+(?=[\w+/.~\[-])", re.IGNORECASE
@@ -130,6 +130,11 @@ def bare_at(text: str, at: int) -> Value | None:
         value = value.rstrip("]}>")
     end = at + len(value)
     return Value(at, end, end) if value else None
+
+
+def word_at(text: str, at: int) -> Value | None:
+    """Return the value without quotes that begins there, unless it begins with a sign."""
+    return bare_at(text, at) if _STARTS_WORD.match(text, at) else None
 
 
 def whole(text: str, value: Value) -> Value:
