@@ -1,4 +1,4 @@
-"""`strandline check` finds every fault of docs/how-to/deploy.md until it is repaired."""
+"""`strandline check` finds every fault of docs/how-to/troubleshoot.md until it is repaired."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

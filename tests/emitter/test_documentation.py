@@ -1,4 +1,4 @@
-"""docs/how-to/spark-platforms.md documents every conf key, and the package exports what it promises."""
+"""docs/reference/spark-conf.md documents every conf key, and the package exports what it promises."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import ModuleType
 import strandline_spark
 
 PACKAGE = Path(strandline_spark.__file__).parent
-PAGE = (PACKAGE.parents[1] / "docs/how-to/spark-platforms.md").read_text()
+PAGE = (PACKAGE.parents[1] / "docs/reference/spark-conf.md").read_text()
 
 
 def test_every_conf_key_is_documented() -> None:

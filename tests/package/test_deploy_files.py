@@ -353,15 +353,15 @@ def test_alerts_and_dashboard_use_existing_metrics(sqlite_engine: Engine) -> Non
 
 
 def test_runbook_covers_exactly_the_alerts() -> None:
-    pages = (ROOT / "docs/how-to/deploy.md").read_text()
+    pages = (ROOT / "docs/how-to/alerts.md").read_text()
     rules = [
         rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]
     ]
 
     for rule in rules:
-        assert rule["annotations"]["runbook"] == f"docs/how-to/deploy.md#{rule['alert'].lower()}"
-        assert f"### {rule['alert']}\n" in pages
-    assert len(rules) == len({rule["alert"] for rule in rules}) == pages.count("\n### Strandline")
+        assert rule["annotations"]["runbook"] == f"docs/how-to/alerts.md#{rule['alert'].lower()}"
+        assert f"## {rule['alert']}\n" in pages
+    assert len(rules) == len({rule["alert"] for rule in rules}) == pages.count("\n## Strandline")
 
 
 @pytest.mark.skipif(

@@ -1,6 +1,6 @@
 """Findings of `strandline check` in a store that answers.
 
-Everything that docs/how-to/deploy.md has a way out for.
+Everything that docs/how-to/troubleshoot.md has a way out for.
 
 Each look is one question that changes nothing. What belongs to one job alone (a run that failed, a
 skipped barrier) is no fault of the collector's operation and is left to alerts.
