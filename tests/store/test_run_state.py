@@ -7,10 +7,18 @@ import pytest
 from sqlalchemy import Engine, select, text
 
 from strandline.core.openlineage.run_states import LOST, NAMES
+from strandline.store.catalog.details import job_detail
+from strandline.store.catalog.filters import ALL
+from strandline.store.catalog.lists import datasets_page
+from strandline.store.catalog.newest_writes import newest_writes
+from strandline.store.catalog.past_writes import past_writes
 from strandline.store.ingest.take import Record
 from strandline.store.lineage.last_runs import sightings_of
+from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.recent_runs import RECENT_RUNS_SQL, recent_runs_of
+from strandline.store.lineage.relations import View
 from strandline.store.lineage.run_state import StateColumns, rows_of_runs, run_state
+from strandline.store.questions.run_graph import run_graph
 from strandline.store.schema.run_tables import runs
 from worlds.scenarios.bank import FACET
 from worlds.scenarios.plain import columns, creates, dataset, parent, run
@@ -223,3 +231,32 @@ def test_run_that_also_writes_the_table_it_alters_is_a_writer(engine: Engine, pl
     )
 
     assert arrows(lineage(engine, "t")) == ["job:ns:ddl -> dataset:db:t"]
+
+
+@pytest.mark.parametrize("job", ["etl", "ddl"])
+def test_last_write_of_a_table_is_none_that_only_altered_it(engine: Engine, job: str) -> None:
+    """An application's ALTER and its INSERT are runs of one job, so both cases count."""
+    fill(
+        engine,
+        [
+            run("COMPLETE", 1, "etl", ["a"], ["t"], of_job=BATCH),
+            run("COMPLETE", 2, job, [], [changed("t", "ALTER")], run_id="2", of_job=BATCH),
+            run("COMPLETE", 3, "report", ["t"], [], run_id="3"),
+        ],
+    )
+    now = view("2026-11-20T12:10:00Z").at
+    with reader(engine) as connection:
+        table = node_called(connection, "dataset:db:t").id
+        writes = newest_writes(connection, [table], now)
+        past = past_writes(connection, [table], now)
+        listed = datasets_page(connection, ALL, now, 10, None)["items"]
+        detail = job_detail(connection, node_called(connection, f"job:ns:{job}"), now)
+        graph = run_graph(connection, {"runId": "report-3", "depth": 1}, View(now))
+        history = "SELECT job, run_id FROM sink_job_lineage_history WHERE \"table\" = 't'"
+        rows = connection.execute(text(history)).all()
+
+    assert [each[table].run.run_id for each in (writes, past)] == ["etl-1", "etl-1"]
+    assert [one["latestWrite"]["runId"] for one in listed if one["name"] == "t"] == ["etl-1"]
+    assert detail["writes"] == []
+    assert [edge["source"] for edge in graph["edges"]] == ["run:etl-1"]
+    assert [tuple(row) for row in rows] == [("etl", "etl-1")]

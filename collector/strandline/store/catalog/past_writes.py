@@ -6,14 +6,12 @@ Of datasets, as lists show them then.
 are asked.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    FromClause,
-    Select,
     and_,
     case,
     exists,
@@ -24,17 +22,21 @@ from sqlalchemy import (
     select,
 )
 
-from strandline.core.changes.extraction import SINK
-from strandline.store.catalog.newest_writes import Write
+from strandline.store.catalog.newest_writes import (
+    Write,
+    begun,
+    heard_at,
+    named,
+    touched,
+    writes_by,
+)
 from strandline.store.lineage.past_runs import past_runs
 from strandline.store.lineage.recent_runs import created_nothing
-from strandline.store.lineage.run_state import run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations
-from strandline.store.schema.run_tables import jobs, runs
+from strandline.store.schema.run_tables import runs
 from strandline.store.sql.id_lists import among
 
-named = datasets.alias("named")  # any of a dataset's names
 called = datasets.alias("called")
 
 
@@ -60,7 +62,7 @@ def _by(at: ColumnElement[Any], moment: int) -> ColumnElement[bool]:
 
 def past_writes(connection: Connection, ids: Collection[int], moment: int) -> dict[int, Write]:
     """The newest write by then of each of these canonical datasets that a run had written."""
-    rows = connection.execute(_newest_writes(ids, moment)).all()
+    rows = connection.execute(writes_by(ids), {"moment": moment}).all()
     states = past_runs(connection, [row.run_id for row in rows], moment)
     return {
         row.dataset: Write(row.namespace, row.name, states[row.run_id].state)
@@ -74,9 +76,9 @@ def heard_by(connection: Connection, ids: Collection[int], moment: int) -> dict[
 
     One that was under way is at the moment.
     """
-    query = select(named.c.canonical_id, func.max(_heard_at(moment))).select_from(_touched())
-    query = query.where(*_begun(ids, moment)).group_by(named.c.canonical_id)
-    return dict(map(tuple, connection.execute(query)))
+    query = select(named.c.canonical_id, func.max(heard_at())).select_from(touched())
+    query = query.where(*begun(ids)).group_by(named.c.canonical_id)
+    return dict(map(tuple, connection.execute(query, {"moment": moment})))
 
 
 def not_made_by(connection: Connection, ids: Collection[int], moment: int) -> set[int]:
@@ -103,40 +105,3 @@ def _of_names(what: ColumnElement[Any]) -> Any:
         .correlate(datasets)
         .scalar_subquery()
     )
-
-
-def _heard_at(moment: int) -> ColumnElement[Any]:
-    later = case((_by(runs.c.ended_at, moment), runs.c.ended_at), else_=moment)
-    return case((relations.c.newest_at <= moment, relations.c.newest_at), else_=later)
-
-
-def _touched() -> FromClause:
-    return named.join(relations, relations.c.dataset_id == named.c.id).join(
-        runs, runs.c.id == relations.c.run_id
-    )
-
-
-def _begun(ids: Iterable[int], moment: int) -> Sequence[ColumnElement[bool]]:
-    return among(named.c.canonical_id, ids), relations.c.first_at <= moment
-
-
-def _newest_writes(ids: Iterable[int], moment: int) -> Select[Any]:
-    """Of writes that were under way the one that began last comes first."""
-    since = case((relations.c.newest_at <= moment, 0), else_=relations.c.first_at)
-    newest_first = (_heard_at(moment).desc(), since.desc(), relations.c.run_id.desc())
-    standing = func.row_number().over(partition_by=named.c.canonical_id, order_by=newest_first)
-    owned = (
-        _touched()
-        .join(run_owners, run_owners.c.run_id == runs.c.id)
-        .join(jobs, jobs.c.id == run_owners.c.job_id)
-    )
-    columns = (
-        named.c.canonical_id.label("dataset"),
-        relations.c.run_id,
-        jobs.c.namespace,
-        jobs.c.name,
-    )
-    writes = select(*columns, standing.label("standing")).select_from(owned)
-    by_runs = relations.c.direction == SINK, runs.c.design == 0
-    ordered = writes.where(*_begun(ids, moment), *by_runs).subquery("writes")
-    return select(ordered).where(ordered.c.standing == 1)

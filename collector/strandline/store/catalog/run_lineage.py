@@ -10,6 +10,7 @@ from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage.run_states import ABORT, FAIL
 from strandline.core.stopping import go_on
 from strandline.store.catalog.runs_called import runs_by_id
+from strandline.store.lineage.recent_runs import only_defined
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
 from strandline.store.schema.run_tables import runs
@@ -129,6 +130,7 @@ def _last_writes(dataset_ids: Iterable[int]) -> Select[Any]:
             relations.c.direction == SINK,
             runs.c.design == 0,
             or_(runs.c.streaming == 1, runs.c.state.not_in((ABORT, FAIL))),
+            ~only_defined(past=False),
         )
         .group_by(datasets.c.canonical_id, runs.c.id)
         .subquery("writes")

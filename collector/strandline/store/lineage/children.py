@@ -26,7 +26,12 @@ from strandline.core.openlineage import run_states as states
 from strandline.store.lineage.failures import failures, messages_of
 from strandline.store.lineage.lookup import node_text
 from strandline.store.lineage.nested_commands import nested_runs
-from strandline.store.lineage.recent_runs import FAILED, created_nothing
+from strandline.store.lineage.recent_runs import (
+    FAILED,
+    created_nothing,
+    only_defined,
+    with_relations,
+)
 from strandline.store.lineage.run_state import iso, run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
@@ -208,15 +213,17 @@ def touched_by(connection: Connection, found: Collection[int]) -> tuple[list[str
 
 @cache
 def _touched() -> Select[Any]:
-    named = datasets.alias("named")
-    joined = relations.join(runs, runs.c.id == relations.c.run_id).join(
-        named, named.c.id == relations.c.dataset_id
-    )
+    canonical = datasets.alias("canonical")
+    joined = with_relations(runs.join(run_owners, run_owners.c.run_id == runs.c.id))
     return (
-        select(relations.c.direction, datasets.c.namespace, datasets.c.name)
+        select(relations.c.direction, canonical.c.namespace, canonical.c.name)
         .distinct()
-        .select_from(joined.join(datasets, datasets.c.id == named.c.canonical_id))
-        .where(among_given(relations.c.run_id, "runs"), ~created_nothing())
+        .select_from(joined.join(canonical, canonical.c.id == datasets.c.canonical_id))
+        .where(
+            among_given(relations.c.run_id, "runs"),
+            ~created_nothing(),
+            ~only_defined(past=False),
+        )
     )
 
 

@@ -27,14 +27,14 @@ from sqlalchemy import (
     true,
 )
 
-from strandline.core.changes.extraction import SINK, SOURCE
-from strandline.core.changes.rows import CREATES, DEFINES
+from strandline.core.changes.extraction import SINK
+from strandline.core.changes.rows import CREATES
 from strandline.core.changes.snapshot_claims import STATED
 from strandline.core.openlineage import run_states as states
 from strandline.store.lineage.run_state import run_ends, run_owners, run_silences
-from strandline.store.schema.conditions import CREATED_NOTHING
+from strandline.store.schema.conditions import CREATED_NOTHING, ONLY_DEFINED
 from strandline.store.schema.dataset_tables import datasets
-from strandline.store.schema.relation_tables import edge_columns, edge_uses, relations
+from strandline.store.schema.relation_tables import relations
 from strandline.store.schema.run_tables import run_parents, runs
 from strandline.store.schema.snapshot_tables import snapshot_uses, snapshots
 
@@ -46,9 +46,6 @@ above = run_parents.alias("above")
 owners = runs.alias("owners")
 stated_as = datasets.alias("stated_as")
 snapshot_of = datasets.alias("snapshot_of")
-snapshot_of_use = snapshots.alias("snapshot_of_use")
-reads = relations.alias("reads")
-source = datasets.alias("source")
 
 
 class Seen(NamedTuple):
@@ -198,36 +195,15 @@ def wrote_nothing(past: bool) -> ColumnElement[bool]:
     return or_(came_to_nothing(past), only_defined(past))
 
 
-def only_defined(past: bool) -> ColumnElement[bool]:
+def only_defined(past: bool, table: str = datasets.name) -> ColumnElement[bool]:
     """Return the condition that a batch run has only altered, renamed, dropped or emptied a table.
 
-    It has ended, none of its events says that it did more, it states no snapshot that has rows, and
-    it brings nothing from elsewhere: neither does it read another dataset, nor does an edge into
-    the table come from one.
+    The query joins `relations` with their `runs`, and with their dataset under the name `table`.
     """
-    elsewhere = source.c.canonical_id != datasets.c.canonical_id
-    reads_another = exists().where(
-        reads.c.run_id == relations.c.run_id,
-        reads.c.direction == SOURCE,
-        source.c.id == reads.c.dataset_id,
-        elsewhere,
+    rule: ColumnElement[bool] = literal_column(
+        ONLY_DEFINED.format(sink=relations.name, run=runs.name, table=table, stated=STATED)
     )
-    edge_from_another = exists().where(
-        edge_uses.c.run_id == relations.c.run_id,
-        edge_uses.c.sink_id == relations.c.dataset_id,
-        edge_columns.c.set_hash == edge_uses.c.set_hash,
-        source.c.id == edge_columns.c.source_id,
-        elsewhere,
-    )
-    ended = runs.c.ended_at <= MOMENT if past else runs.c.ended_at.is_not(None)
-    has_rows = snapshot_of_use.c.row_count.is_(None) | (snapshot_of_use.c.row_count > 0)
-    stated = _states_snapshot(
-        snapshot_of_use.c.dataset_id == snapshot_uses.c.dataset_id,
-        snapshot_of_use.c.snapshot_id == snapshot_uses.c.snapshot_id,
-        has_rows,
-    )
-    brings_rows = or_(reads_another, edge_from_another, stated)
-    return and_(_is_batch_write(), relations.c.creates == DEFINES, ended, ~brings_rows)
+    return and_(rule, _has_ended(past))
 
 
 def came_to_nothing(past: bool) -> ColumnElement[bool]:
@@ -246,18 +222,14 @@ def came_to_nothing(past: bool) -> ColumnElement[bool]:
     return and_(_is_batch_write(), or_(failed, given_up), ~_states_snapshot())
 
 
-def _states_snapshot(*which: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Return the condition that the run states itself which snapshot of the table it made.
-
-    `which`: a condition on the snapshot.
-    """
+def _states_snapshot() -> ColumnElement[bool]:
+    """Return the condition that the run states itself which snapshot of the table it made."""
     return exists().where(
         snapshot_uses.c.run_id == relations.c.run_id,
         snapshot_uses.c.direction == SINK,
         snapshot_uses.c.rank == STATED,
         stated_as.c.id == snapshot_uses.c.dataset_id,
         stated_as.c.canonical_id == datasets.c.canonical_id,
-        *which,
     )
 
 

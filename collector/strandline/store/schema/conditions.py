@@ -15,6 +15,41 @@ coalesce((SELECT CAST(value AS BIGINT) FROM store_settings WHERE key = 'silent_s
 # streaming job stays. {sink} is a row of run_relations, {run} its run.
 CREATED_NOTHING = "({sink}.creates = 1 AND {run}.streaming = 0 AND {run}.state IN (3, 5))"
 
+# A batch run only altered, renamed, dropped or emptied a table: no event of its says that it did
+# more, it states no snapshot that has rows, and neither an input nor an edge brings anything from
+# another dataset. {sink} is a row of run_relations, {run} its run, {table} the row of datasets with
+# the table's name; {stated} is the rank of a snapshot that a facet of ours states.
+ONLY_DEFINED = """
+({sink}.direction = 1 AND {sink}.creates = -1 AND {run}.streaming = 0 AND {run}.ended_at IS NOT NULL
+ AND NOT ({run}.announced = 0
+          AND EXISTS (SELECT 1 FROM run_queries batch WHERE batch.run_id = {run}.id))
+ AND NOT EXISTS (
+     SELECT 1
+       FROM run_relations taken
+       JOIN datasets source ON source.id = taken.dataset_id
+      WHERE taken.run_id = {sink}.run_id
+        AND taken.direction = 0
+        AND source.canonical_id <> {table}.canonical_id)
+ AND NOT EXISTS (
+     SELECT 1
+       FROM run_edges edge
+       JOIN edge_columns origin ON origin.set_hash = edge.set_hash
+       JOIN datasets source ON source.id = origin.source_id
+      WHERE edge.run_id = {sink}.run_id
+        AND edge.sink_id = {sink}.dataset_id
+        AND source.canonical_id <> {table}.canonical_id)
+ AND NOT EXISTS (
+     SELECT 1
+       FROM snapshot_uses made
+       JOIN datasets stated_as ON stated_as.id = made.dataset_id
+       JOIN snapshots snapshot ON snapshot.dataset_id = made.dataset_id
+                              AND snapshot.snapshot_id = made.snapshot_id
+      WHERE made.run_id = {sink}.run_id
+        AND made.direction = 1
+        AND made.rank = {stated}
+        AND stated_as.canonical_id = {table}.canonical_id
+        AND (snapshot.row_count IS NULL OR snapshot.row_count > 0)))"""
+
 # A batch run that failed, {run}: it wrote nothing but what it states itself.
 FAILED_BATCH = "({run}.state = 5 AND {run}.streaming = 0)"
 

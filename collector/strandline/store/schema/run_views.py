@@ -4,7 +4,14 @@ A run is live if it really started, has not ended, and has not been silent for l
 heartbeat timeout at the moment of the query.
 """
 
-from strandline.store.schema.conditions import CREATED_NOTHING, DEFAULT_SILENCE, IS_SILENT, NOW
+from strandline.core.changes.snapshot_claims import STATED
+from strandline.store.schema.conditions import (
+    CREATED_NOTHING,
+    DEFAULT_SILENCE,
+    IS_SILENT,
+    NOW,
+    ONLY_DEFINED,
+)
 
 # The datasets that runs read and wrote, and the edges that they made, are stored as templates
 # (relation_tables.py).
@@ -122,6 +129,7 @@ SELECT life.run_id, life.owner_id, life.job_id, relation.direction,
   JOIN runs run ON run.id = relation.run_id
   JOIN datasets named ON named.id = relation.dataset_id
  WHERE NOT {CREATED_NOTHING.format(sink="relation", run="run")}
+   AND NOT {ONLY_DEFINED.format(sink="relation", run="run", table="named", stated=STATED)}
 """
 
 
