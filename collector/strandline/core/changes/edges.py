@@ -24,6 +24,7 @@ from strandline.core.openlineage.facets import Facet, Facets, content_hash
 from strandline.core.openlineage.names import clean, is_delta_log
 
 BY_SOURCES, BY_COLUMNS, BY_LINEAGE = 1, 2, 3
+RENAMED_COLUMNS = 0  # no rule: from each column's name before to its name after, of one dataset
 RULE_OF_FACET = {"columnLineage": BY_COLUMNS, "lineage": BY_LINEAGE}
 # What a rule's deleted facet leaves; no source at all would be an assertion.
 NO_EDGES = EdgeSet(bytes(16), (), ())
@@ -342,6 +343,16 @@ def _cleaned(edge: EventEdge) -> EventEdge:
         clean(edge.transform),
         edge.masking,
     )
+
+
+def renamed_columns(dataset_id: int, names: Mapping[str, str]) -> EdgeSet:
+    """Return columns of a dataset that were renamed, each an edge from its name before."""
+    edges = [
+        EventEdge(after, dataset_id, before, "", "", "", None)
+        for before, after in sorted(names.items())
+        if before and after and before != after
+    ]
+    return _set_of(edges, ()) if edges else NO_EDGES
 
 
 def edges_in(columns: bytes) -> list[Edge]:

@@ -9,12 +9,18 @@ from typing import Any, NamedTuple
 import msgspec
 
 from strandline.core.changes.datasets import DatasetUse, NamedBefore, described_dataset
-from strandline.core.changes.edges import mentioned_by
+from strandline.core.changes.edges import (
+    NO_EDGES,
+    RENAMED_COLUMNS,
+    mentioned_by,
+    renamed_columns,
+)
 from strandline.core.changes.extraction import SINK, SOURCE, Stamp, relation_id_of
 from strandline.core.changes.lineage import EventChange, JobLineage, LineageSeen, lineage_of
 from strandline.core.changes.memory import Memory
 from strandline.core.changes.rows import (
     BarrierSeen,
+    EdgesUsed,
     FacetsSeen,
     JobDomain,
     JobSeen,
@@ -71,6 +77,7 @@ def _changes_of_run(event: Event, run: Run, job: Job, stamp: Stamp, memory: Memo
         _run_row(event, run, run_id, lineage, facets, stamp),
         LineageSeen(lineage, run_id, stamp.at, stamp.at),
         *_names_before(event, lineage, stamp),
+        *_renamed_columns(event, run_id, of_uses, stamp),
         *_facets_seen(run_id, f.RUN, stamp, facets),
         *_use_facets_seen(run_id, lineage, stamp, of_uses),
         *_parent_rows(run_id, facets, parents, stamp),
@@ -132,6 +139,24 @@ def _names_before(event: Event, lineage: JobLineage, stamp: Stamp) -> list[Event
         return []
     aliases = [renamed.alias_at(stamp.at) for renamed in lineage.renamed]
     return [alias for alias in aliases if alias is not None]
+
+
+def _renamed_columns(
+    event: Event, run_id: int, of_uses: dict[DatasetUse, Facets], stamp: Stamp
+) -> list[EventChange]:
+    """Return the columns that a run renamed, unless it only began to or failed."""
+    if event.event_type in ("START", "FAIL", "ABORT"):
+        return []
+    changes: list[EventChange] = []
+    for use, facets in of_uses.items():
+        snapshot: f.Snapshot | None = facets.value("strandline_snapshot")
+        if use.direction != SINK or use.elsewhere or snapshot is None:
+            continue
+        names = renamed_columns(use.dataset.id, snapshot.renamed_columns or {})
+        if names is not NO_EDGES:
+            changes.append(names)
+            changes.append(EdgesUsed(run_id, use.dataset.id, RENAMED_COLUMNS, names.hash, stamp.at))
+    return changes
 
 
 def _entity_facets(memory: Memory, kind: int, raw: RawFacets | None) -> Facets:

@@ -49,7 +49,7 @@ def claim_of(facets: Facets, own: Facets) -> SnapshotClaim | None:
     """
     stated: f.Snapshot | None = own.value("strandline_snapshot")
     stated = stated or facets.value("strandline_snapshot")
-    if stated is not None:
+    if stated is not None and stated.snapshot_id:
         return SnapshotClaim(stated, OBSERVED if stated.observed else STATED)
     report: f.Report | None = own.value("icebergScanReport") or own.value("icebergCommitReport")
     version: f.Version | None = facets.value("version")

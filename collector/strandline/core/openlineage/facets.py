@@ -104,10 +104,10 @@ class Barrier(_Facet, frozen=True):
 class Snapshot(_Facet, frozen=True):
     """Input or output facet `strandline_snapshot`: the snapshot read or made; `observed`.
 
-    Seen, not proven.
+    Seen, not proven. Without a snapshot it states that columns were renamed.
     """
 
-    snapshot_id: str
+    snapshot_id: str = ""
     format: str | None = None
     parent_snapshot_id: str | None = None
     from_snapshot_id: str | None = None
@@ -117,6 +117,7 @@ class Snapshot(_Facet, frozen=True):
     number_of_rows: Whole | None = None
     replaces_table: bool | None = None  # the commit replaced all that the table held
     completes: bool = False  # the author asserts that the table shows the state of its inputs
+    renamed_columns: dict[str, str] | None = None  # old -> new
     skipped_changes: bool = False  # the read passed over deletes or overwrites
     observed: bool = False
     branch: str | None = None
@@ -125,6 +126,10 @@ class Snapshot(_Facet, frozen=True):
     same_rows_as: list["Snapshot"] | None = (
         None  # before it, the newest first: back to the one that changed rows
     )
+
+    def __post_init__(self) -> None:
+        if not self.snapshot_id and not self.renamed_columns:
+            raise ValueError("states neither snapshotId nor renamedColumns")
 
 
 class Report(_Facet, frozen=True):

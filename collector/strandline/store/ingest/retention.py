@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, select, text
 
+from strandline.core.changes.edges import RENAMED_COLUMNS
 from strandline.core.changes.extraction import relation_id_of
 from strandline.core.changes.rows import QUARANTINED
 from strandline.core.openlineage.facets import INPUT, OUTPUT
@@ -40,6 +41,8 @@ SELECT id FROM runs
    AND child_received_at < :cutoff
    AND (SELECT silent_at FROM run_silences WHERE run_id = runs.id) < :cutoff
    AND id NOT IN ({RECENT_RUNS_SQL})
+   AND NOT EXISTS (
+       SELECT 1 FROM run_edges WHERE run_id = runs.id AND rule = {RENAMED_COLUMNS})
 """
 _KEEP_RUNS_ABOVE = """
 DELETE FROM old_runs

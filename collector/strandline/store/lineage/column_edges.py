@@ -25,6 +25,7 @@ from strandline.store.lineage.job_steps import (
     sources_in,
 )
 from strandline.store.lineage.recent_runs import JobEdge, Seen
+from strandline.store.lineage.renamed_columns import RenamedColumns, renamed_columns_of
 from strandline.store.lineage.stated_edges import StatedEdge, StatedEdges
 
 DIRECT, INDIRECT, OPAQUE = "direct", "indirect", "opaque"
@@ -63,13 +64,15 @@ class ColumnEdge(NamedTuple):
 class SinkColumns(NamedTuple):
     """The writes of a job into one dataset that state the same columns.
 
-    `whole` are the sources that go into the sink as a whole.
+    `whole` are the sources that go into the sink as a whole. No column was renamed between the
+    writes.
     """
 
     sink: JobEdge
     seen: Seen
     stated: Sequence[StatedEdge]
     whole: frozenset[int]
+    renamed: RenamedColumns
 
     def edge(self, stated: StatedEdge) -> ColumnEdge:
         """Return a stated edge."""
@@ -77,6 +80,10 @@ class SinkColumns(NamedTuple):
         is_opaque = rule == ALL_SOURCES or stated.is_opaque
         how = Origin(rule, edge.type, edge.subtype, edge.transform, edge.masking, is_opaque)
         source, target = (stated.source, edge.source_column), (self.sink.dataset, edge.sink_column)
+        if self.renamed:
+            at = self.seen.at
+            source = source[0], self.renamed.name(*source, at)
+            target = target[0], self.renamed.name(*target, at)
         return ColumnEdge(source, self.sink.job, target, how, self.seen)
 
     def whole_edge(self, source: int) -> ColumnEdge:
@@ -171,39 +178,53 @@ def columns_above(column: str) -> list[str]:
     return [".".join(parts[:end]) for end in range(1, len(parts))]
 
 
-def columns_of_jobs(connection: Connection, edges: Collection[JobEdge]) -> dict[int, JobColumns]:
+def columns_of_jobs(
+    connection: Connection, edges: Collection[JobEdge], until: int | None = None
+) -> dict[int, JobColumns]:
     """Return the edges of columns of jobs.
 
     They are those that events state for each sink (stated_edges.py) and whole sources
-    (job_steps.py). What several runs of a job state alike is one edge.
+    (job_steps.py). What several runs of a job state alike is one edge. Columns have the names that
+    they have now, or had at the moment `until`.
     """
     runs = {edge.run for edge in edges if edge.direction == SINK}
     sets = edge_sets_of(connection, runs, columns=True)
     sources, stated = sources_in(sets), StatedEdges(sets)
+    tables = {use.sink for uses in sets.of_run.values() for use in uses}
+    tables |= {edge.source for of_set in sets.edges.values() for edge in of_set}
+    renamed = renamed_columns_of(connection, tables, until)
     return {
-        job: JobColumns(list(_sinks(relations, sources, stated)))
+        job: JobColumns(list(_sinks(relations, sources, stated, renamed)))
         for job, relations in by_job(edges).items()
     }
 
 
-def edges_of(connection: Connection, edges: Collection[JobEdge]) -> Iterator[ColumnEdge]:
-    """Yield all edges of columns of the jobs of these edges."""
-    for job in columns_of_jobs(connection, edges).values():
+def edges_of(
+    connection: Connection, edges: Collection[JobEdge], until: int | None = None
+) -> Iterator[ColumnEdge]:
+    """Yield all edges of columns of the jobs of these edges, now or at the moment `until`."""
+    for job in columns_of_jobs(connection, edges, until).values():
         yield from job.edges()
 
 
 def _sinks(
-    relations: JobRelations, sources: dict[Use, Stated], stated: StatedEdges
+    relations: JobRelations,
+    sources: dict[Use, Stated],
+    stated: StatedEdges,
+    renamed: RenamedColumns,
 ) -> Iterator[SinkColumns]:
     whole_sources = _WholeSources(relations, sources)
-    alike: dict[tuple[int, tuple[SetUse, ...], frozenset[int]], list[JobEdge]] = defaultdict(list)
+    alike: dict[tuple[int, tuple[SetUse, ...], frozenset[int], int], list[JobEdge]] = defaultdict(
+        list
+    )
     for sink in relations.written:
         uses = stated.counting(sink.run, sink.dataset)
-        alike[sink.dataset, uses, whole_sources.of(sink)].append(sink)
-    for (_, uses, whole), sinks in alike.items():
+        renames = renamed.count_by(sink.at)
+        alike[sink.dataset, uses, whole_sources.of(sink), renames].append(sink)
+    for (_, uses, whole, _), sinks in alike.items():
         owners = frozenset([sink.owner for sink in sinks])
         seen = sinks[0].seen._replace(at=sinks[-1].at, owners=owners)
-        yield SinkColumns(sinks[0], seen, stated.edges(uses), whole)
+        yield SinkColumns(sinks[0], seen, stated.edges(uses), whole, renamed)
 
 
 class _WholeSources:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from strandline.core.changes.edges import edges_in
 from strandline.core.changes.extraction import SINK, SOURCE
@@ -43,6 +43,7 @@ from strandline.store.lineage.relations import (
     job_edges_of,
     with_known_runs,
 )
+from strandline.store.lineage.renamed_columns import renamed_columns_of
 from strandline.store.lineage.table_edges import seen_answer
 from strandline.store.lineage.table_lineage import (
     Answer,
@@ -111,11 +112,12 @@ class Columns:
     ) -> dict[int, JobColumns]:
         """Return the edges of columns of these jobs, without those of nested commands."""
         shown = without_nested(self.connection, edges, self.jobs)
+        until = self.asked.view.at if self.asked.view.past else None
         if len(shown) < len(edges):
-            return columns_of_jobs(self.connection, shown)
+            return columns_of_jobs(self.connection, shown, until)
         new = [edge for edge in edges if edge.job not in self._columns]
         if new:
-            self._columns |= columns_of_jobs(self.connection, new)
+            self._columns |= columns_of_jobs(self.connection, new, until)
         return {id_: self._columns[id_] for id_ in jobs if id_ in self._columns}
 
     def _leaving(
@@ -297,7 +299,8 @@ def columns_named(connection: Connection, dataset: Node, view: View) -> set[str]
     names: set[str] = set()
     for jobs in all_jobs_touching(connection, dataset.id, JOBS_AT_ONCE):
         shown = without_nested(connection, job_edges_of(connection, view, jobs), frozenset())
-        for of_job in columns_of_jobs(connection, shown).values():
+        until = view.at if view.past else None
+        for of_job in columns_of_jobs(connection, shown, until).values():
             names |= {edge.target[1] for edge in of_job.into(dataset.id, "")}
             names |= {edge.source[1] for edge in of_job.out_of(dataset.id, "") if edge.source}
     return names - {""}
@@ -337,13 +340,18 @@ def columns_of(connection: Connection, dataset: Node) -> list[str]:
     if listed:
         return listed
     stated = (
-        select(edge_columns.c.columns)
-        .distinct()
+        select(edge_columns.c.columns, func.max(edge_uses.c.at).label("at"))
         .join(edge_uses, edge_uses.c.set_hash == edge_columns.c.set_hash)
         .where(edge_uses.c.sink_id.in_(ids))
+        .group_by(edge_columns.c.set_hash, edge_columns.c.source_id)
     )
-    sets = connection.scalars(stated)
-    return sorted({edge.sink_column for packed in sets for edge in edges_in(expand(packed))} - {""})
+    renamed = renamed_columns_of(connection, [dataset.id])
+    names = {
+        renamed.name(dataset.id, edge.sink_column, row.at)
+        for row in connection.execute(stated)
+        for edge in edges_in(expand(row.columns))
+    }
+    return sorted(names - {""})
 
 
 def meet(column: str, other: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import CompoundSelect, Connection, SmallInteger, cast, null, select, union_all
 
-from strandline.core.changes.edges import NO_EDGES
+from strandline.core.changes.edges import NO_EDGES, RENAMED_COLUMNS
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import edge_columns, edge_uses
 from strandline.store.sql.id_lists import among_given
@@ -66,7 +66,11 @@ def _used(columns: bool) -> CompoundSelect[Any]:
     uses = (
         select(edge_uses.c.run_id, edge_uses.c.rule, sinks.c.canonical_id, edge_uses.c.set_hash)
         .join_from(edge_uses, sinks, sinks.c.id == edge_uses.c.sink_id)
-        .where(among_given(edge_uses.c.run_id, "runs"), edge_uses.c.set_hash != NO_EDGES.hash)
+        .where(
+            among_given(edge_uses.c.run_id, "runs"),
+            edge_uses.c.set_hash != NO_EDGES.hash,
+            edge_uses.c.rule != RENAMED_COLUMNS,
+        )
         .cte("uses")
     )
     packed = edge_columns.c.columns if columns else null()

@@ -184,7 +184,7 @@ def _column_edges(connection: Connection, view: View, datasets: Sequence[int]) -
     )
     return {
         ("columnEdge", edge.source, edge.job, edge.target, edge.how.dependency, edge.how.transform)
-        for edge in edges_of(connection, touched)
+        for edge in edges_of(connection, touched, until=view.at)
         if edge.source is not None and edge.source[0] in among and edge.target[0] in among
     }
 

@@ -39,7 +39,8 @@ relations = table(
 )
 
 # A sink without a row has all sources of its run. The greatest rule counts; where a lineage facet
-# names no fields, the columns are those of rule 2 (store/lineage/stated_edges).
+# names no fields, the columns are those of rule 2 (store/lineage/stated_edges). Rule 0 is none: it
+# leads from columns of the sink to the names that the run gave them (renamed_columns.py).
 edge_uses = table(
     "run_edges",
     column("run_id", BigInteger),
@@ -67,7 +68,7 @@ template_edges = Table(
     metadata,
     id_column("template_id", "a hash of all that is in the template"),
     id_column("sink_id", "the dataset that the edges lead into"),
-    code_column("rule", "3 lineage facet, 2 columnLineage facet, 1 inputs times outputs"),
+    code_column("rule", "3 lineage facet, 2 columnLineage, 1 inputs x outputs, 0 renamed columns"),
     bytes_column("set_hash", "the edges, in edge_columns"),
     PrimaryKeyConstraint("template_id", "sink_id", "rule"),
     Index(None, "sink_id"),

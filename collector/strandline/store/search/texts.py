@@ -12,10 +12,11 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, Select, Table, select, true
+from sqlalchemy import Connection, Select, Table, func, select, true
 
 from strandline.core.changes.edges import edges_in
 from strandline.core.openlineage.facets import DATASET, JOB, MODELS, RUN
+from strandline.store.lineage.renamed_columns import renamed_columns_of
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import edge_columns, edge_uses
 from strandline.store.schema.run_tables import jobs, runs
@@ -124,9 +125,13 @@ def columns_of(connection: Connection, ids: Sequence[int]) -> Texts:
     for id_, schema in _facets(connection, DATASET, "schema", list(canonical)):
         found[canonical[id_]] += _paths(schema.fields or ())
     stated: dict[int, set[str]] = defaultdict(set)
+    renamed = renamed_columns_of(connection, canonical.values())
     expanded = expander()
-    for id_, edges in connection.execute(_edges_into(), {"ids": list(canonical)}):
-        stated[canonical[id_]].update(edge.sink_column for edge in edges_in(expanded(edges)))
+    for id_, edges, at in connection.execute(_edges_into(), {"ids": list(canonical)}):
+        of_table = canonical[id_]
+        stated[of_table].update(
+            renamed.name(of_table, edge.sink_column, at) for edge in edges_in(expanded(edges))
+        )
     for id_, columns in stated.items():
         found[id_] += sorted(columns.difference(found[id_], {""}))
     return found
@@ -185,12 +190,12 @@ def _tags(facet: Any) -> Iterator[str]:
 def _edges_into() -> Select[Any]:
     """Return the edges into these datasets, each set once however many runs have stated it."""
     stated = (
-        select(edge_uses.c.sink_id, edge_uses.c.set_hash)
+        select(edge_uses.c.sink_id, edge_uses.c.set_hash, func.max(edge_uses.c.at).label("at"))
         .where(among_given(edge_uses.c.sink_id, "ids"))
-        .distinct()
+        .group_by(edge_uses.c.sink_id, edge_uses.c.set_hash)
     )
     sets = stated.subquery("sets")
-    return select(sets.c.sink_id, edge_columns.c.columns).join(
+    return select(sets.c.sink_id, edge_columns.c.columns, sets.c.at).join(
         edge_columns, edge_columns.c.set_hash == sets.c.set_hash
     )
 
