@@ -82,7 +82,7 @@ def test_impact_paths_and_search_follow_a_renamed_column(engine: Engine) -> None
         impact = ANSWERS["/impact"](connection, hit, NOW)
         paths = ANSWERS["/lineage/paths"](connection, way, NOW)
         found = {
-            word: [one["name"] for one in search_page(connection, word, 10, None)["items"]]
+            word: [one["name"] for one in search_page(connection, word, 10, None, NOW.at)["items"]]
             for word in ("gross", "total")
         }
 
