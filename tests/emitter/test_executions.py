@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from fixtures.emitter.builders import (
 )
 from fixtures.emitter.plans import Answers, Plan, ended, started
 from strandline_spark.conf import Conf
+from strandline_spark.extraction.refused_writes import RefusedWrite
 from strandline_spark.model.flip314 import LineageDataset, LineageEdge, LineageVertex
 from strandline_spark.model.statement import Operation, Origin, Output, Statement
 from strandline_spark.openlineage.datasets import outputs_of
@@ -117,6 +119,23 @@ def test_rename_is_told_once_it_is_done(error: str | None, change: str) -> None:
 def test_error_ends_a_run_with_fail_unless_it_was_canceled(error: str, state: str) -> None:
     assert state_of(error) == state
     assert run(Plan(insert(CREDITS)), error)[-1].split()[0] == state
+
+
+def test_write_that_spark_refused_is_one_failed_run_of_its_targets_job() -> None:
+    made, sent = actions()
+    error = SimpleNamespace(getMessage=lambda: "[TABLE_OR_VIEW_NOT_FOUND] no such table")
+    write = RefusedWrite(1, insert(CREDITS), None, "append", None, ("lake", "bank"), 5.0, error)
+    made.refused(write)
+    made.refused(replace(write, number=2, writer=Statement("AppendData", absent="lake.bank.new")))
+
+    assert sent.lines() == [
+        "START bank.lake.bank.credits [] -> [credits]",
+        "FAIL bank.lake.bank.credits [] -> [credits]",
+        "START bank.lake.bank.new [] -> []",
+        "FAIL bank.lake.bank.new [] -> []",
+    ]
+    assert len({event["run"]["runId"] for event in sent.events}) == 2
+    assert "no such table" in sent.events[1]["run"]["facets"]["errorMessage"]["message"]
 
 
 def test_read_only_plan_is_reported_only_if_configured() -> None:

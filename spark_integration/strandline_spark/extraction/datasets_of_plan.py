@@ -81,6 +81,7 @@ class Parts:
     targets: tuple[Target, ...]
     doubtful: bool = False  # it may have found there what it would have made: its end tells
     failed: bool = False  # its analysis failed: the targets are what it would have written
+    absent: str | None = None  # the name of such a target of which nothing else is known
     rows: tuple[JavaObject, ...] = ()  # LogicalRDDs
     unread: tuple[str, ...] = ()  # leaves that nothing more is known of, each with the reason
 
@@ -108,15 +109,35 @@ def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
     return parts
 
 
-def failed_parts_of(plan: JavaObject, tree: Tree, jvm: Jvm) -> Parts:
-    """Return the targets of a plan that could not be analysed."""
-    faults = list[str]()
-    writes = intended_writes(plan, tree.root, jvm, faults)
-    targets = _targets(writes, tree.root, jvm, faults)
-    if len(targets) < len(writes):
-        error = LookupError("only Spark's analysis knows where it lies")
-        faults.append(unread(f"{UNREAD_OUTPUT} of {tree.root.name}", error))
-    return Parts(plan, tree.root, (), tuple(targets), failed=True, unread=tuple(faults))
+def failed_parts_of(plan: JavaObject, tree: Tree, error: JavaObject | None, jvm: Jvm) -> Parts:
+    """Return the targets of a plan that could not be analysed, for Spark's error if it is known."""
+    faults, targets, absent = list[str](), list[Target](), list[str]()
+    for intended in intended_writes(plan, tree.root, error, jvm, faults):
+        known = _targets([intended.write] if intended.write else [], tree.root, jvm, faults)
+        if intended.write is not None and not known:
+            reason = LookupError("only Spark's analysis knows where it lies")
+            faults.append(unread(f"{UNREAD_OUTPUT} of {tree.root.name}", reason))
+        if not known and intended.name is not None:
+            absent.append(intended.name)
+        targets += known
+    return Parts(
+        plan,
+        tree.root,
+        (),
+        tuple(targets),
+        failed=True,
+        absent=next(iter(absent), None),
+        unread=tuple(faults),
+    )
+
+
+def refused_parts_of(write: Write, jvm: Jvm) -> Parts:
+    """Return the target of a DataFrame's write to a path that Spark refused."""
+    faults, root = list[str](), Node("Save", {}, [])
+    targets = _targets([write], root, jvm, faults)
+    if not targets:
+        faults.append(unread(f"{UNREAD_OUTPUT} of a write", LookupError("unknown format")))
+    return Parts(None, root, (), tuple(targets), failed=True, unread=tuple(faults))
 
 
 def _targets(writes: list[Write], root: Node, jvm: Jvm, faults: list[str]) -> list[Target]:

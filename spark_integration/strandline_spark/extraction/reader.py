@@ -28,11 +28,13 @@ from strandline_spark.extraction.datasets_of_plan import (
     Target,
     failed_parts_of,
     parts_of,
+    refused_parts_of,
 )
 from strandline_spark.extraction.idle_sources import IdleSources
 from strandline_spark.extraction.inputs import distinct, key_of, lasting, values_of_leaves
 from strandline_spark.extraction.lineage_memory import Memory
 from strandline_spark.extraction.rdd_sources import sources_of_rows
+from strandline_spark.extraction.refused_writes import RefusedWrite, as_statement, write_to_path
 from strandline_spark.extraction.unread import UNREADABLE, unread
 from strandline_spark.extraction.writes import is_multi_insert
 from strandline_spark.formats.contract import BatchSnapshot, with_snapshot
@@ -43,7 +45,7 @@ from strandline_spark.jvm.iceberg_snapshot import ALL_CAME, Commit, Scan
 from strandline_spark.model.statement import Dataset, Output, Snapshot, Statement
 from strandline_spark.plans.offset_log import logged_offsets
 from strandline_spark.plans.physical import scans_of, statistics_of
-from strandline_spark.plans.tree_source import PAYS, Trees, number_of, sql_of
+from strandline_spark.plans.tree_source import PAYS, Trees, number_of, sql_of, tree_of_plan
 
 Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batch starts and ends
 _REWRITING = {"merge", "update", "delete"}
@@ -185,6 +187,18 @@ class PlanReader:
         read = self._named(session, scan.table)
         return with_snapshot(read.dataset, read.format.read(read.mention, scan, self._jvm))
 
+    def refused(self, write: RefusedWrite) -> Statement:
+        """Return what a DataFrame write was to do that Spark refused before it executed anything."""
+        self._jvm.session = write.session
+        plan = as_statement(write, self._jvm)
+        if plan is not None:
+            parts = failed_parts_of(plan, tree_of_plan(plan, self._jvm), None, self._jvm)
+        else:
+            parts = refused_parts_of(write_to_path(write, self._jvm), self._jvm)
+        outputs = tuple(Output(target.dataset, target.operation) for target in parts.targets)
+        statement = Statement(parts.root.name, outputs=outputs, absent=parts.absent)
+        return _marked(statement, parts.unread)
+
     def _guarded(
         self,
         execution: JavaObject,
@@ -231,7 +245,7 @@ class PlanReader:
         analysed = self._trees.analysed(execution)
         self._jvm.session_id = analysed.session
         if analysed.failed:
-            return failed_parts_of(analysed.plan, analysed.tree, self._jvm)
+            return failed_parts_of(analysed.plan, analysed.tree, analysed.error, self._jvm)
         parts = parts_of(analysed.plan, self._jvm, analysed.tree)
         parts = self._idle.added_to(
             parts, lambda: parts_of(planned.analyzed(), self._jvm).reads, ask
@@ -287,7 +301,10 @@ class PlanReader:
         """Return a statement whose analysis failed, with what it would have written."""
         outputs = [Output(target.dataset, target.operation) for target in parts.targets]
         return Statement(
-            parts.root.name, outputs=tuple(outputs), sql=sql_of(parts.plan) if outputs else None
+            parts.root.name,
+            outputs=tuple(outputs),
+            sql=sql_of(parts.plan) if outputs else None,
+            absent=parts.absent,
         )
 
     def _batch_ended(

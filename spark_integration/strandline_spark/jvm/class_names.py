@@ -49,6 +49,9 @@ V2_FILE_TABLES = (
 HADOOP_RELATION = f"{SOURCES}HadoopFsRelation"
 KAFKA = f"{SPARK}sql.kafka010."
 HADOOP_PATH = "org.apache.hadoop.fs.Path"
+# Without these a refused write of a DataFrame to a table of such a source is named by its path.
+DATA_SOURCE = f"{SOURCES}DataSource"
+OPTIONS_MAP = f"{SPARK}sql.util.CaseInsensitiveStringMap"
 
 # Consistent reads: they raise an error where one is not here.
 COMMANDS = (f"{LOGICAL}Command", f"{LOGICAL}ParsedStatement")

@@ -246,6 +246,11 @@ class Jvm:
         return [scala_seq.apply(index) for index in range(scala_seq.size())]
 
 
+def thrown(error: Exception) -> JavaObject | None:
+    """Return the exception of the JVM behind one of Py4J's or PySpark's."""
+    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+
+
 class Later:
     """An object of the JVM that is fetched when it is asked something that is not known of it yet.
 

@@ -28,14 +28,19 @@ def output_name(statements: Sequence[Statement]) -> str | None:
 def unread_output_name(statements: Sequence[Statement]) -> str | None:
     """Return the name of a job whose output could not be read: its kind of statement.
 
-    None for others.
+    A target that was not found has its name all the same. None for others.
 
     >>> unread_output_name([Statement("MergeIntoTable", unread=("an output of MergeIntoTable: LookupError: gone",))])
     'unread.MergeIntoTable'
+    >>> unread_output_name([Statement("InsertIntoStatement", absent="lake.bank.nowhere")])
+    'lake.bank.nowhere'
     """
-    return next(
-        (f"unread.{statement.kind}" for statement in statements if statement.output_unread), None
-    )
+    for statement in statements:
+        if statement.absent is not None:
+            return statement.absent.removeprefix("spark_catalog.")
+        if statement.output_unread:
+            return f"unread.{statement.kind}"
+    return None
 
 
 def _only_defines(statement: Statement) -> bool:

@@ -200,6 +200,7 @@ class Statement:
     branches: tuple[Statement, ...] = ()
     sql: str | None = None  # as the user wrote it, if it was SQL
     unread: tuple[str, ...] = ()  # parts of the plan that could not be read, each with the reason
+    absent: str | None = None  # the name of a target that a failed statement did not find
 
     @property
     def output_unread(self) -> bool:

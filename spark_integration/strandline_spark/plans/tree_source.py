@@ -22,6 +22,7 @@ from strandline_spark.jvm.client import (
     keep,
     once,
     shown_option,
+    thrown,
 )
 from strandline_spark.jvm.method_handles import UNKNOWN
 from strandline_spark.jvm.parsed_texts import OPTION, text_in
@@ -58,13 +59,14 @@ class Tree:
 class Analysed:
     """An execution's analysed plan, with what tells its session from all others.
 
-    `failed`: its analysis failed, so it is the plan as it was parsed.
+    `failed`: its analysis failed, by `error`, so it is the plan as it was parsed.
     """
 
     session: str | None
     plan: JavaObject
     tree: Tree
     failed: bool = False
+    error: JavaObject | None = None
 
 
 def tree_of_plan(plan: JavaObject, jvm: Jvm) -> Tree:
@@ -95,8 +97,7 @@ class Trees:
         functions = self._joined()
         text = _asked(functions.execution, execution) if functions is not None else None
         if text is None:
-            plan, failed = _analysed_or_parsed(execution)
-            return Analysed(None, plan, self._in_json(plan), failed)
+            return self._analysed_or_parsed(execution)
         plan = Later(lambda: execution.analyzed())
         number, session, root, sql, within = analysed_of(text)
         keep(execution, "number", number)
@@ -104,6 +105,14 @@ class Trees:
             keep(plan, "sql", sql)
             keep(plan, "sql within", within)  # UNKNOWN is no text either: it has no child
         return Analysed(session, plan, _whole(root, text, plan))
+
+    def _analysed_or_parsed(self, execution: JavaObject) -> Analysed:
+        try:
+            plan = execution.analyzed()
+        except JAVA_THREW as error:
+            plan = execution.logical()
+            return Analysed(None, plan, self._in_json(plan), failed=True, error=thrown(error))
+        return Analysed(None, plan, self._in_json(plan))
 
     def _in_json(self, plan: JavaObject) -> Tree:
         tree, characters = _of_json(plan)
@@ -131,14 +140,6 @@ def _asked(function: JavaObject, about: JavaObject) -> str | None:
         return str(function.apply(fetched(about)))
     except (*JAVA_THREW, AttributeError):
         return None
-
-
-def _analysed_or_parsed(execution: JavaObject) -> tuple[JavaObject, bool]:
-    """Return the analysed plan; if the analysis failed, the parsed one and True."""
-    try:
-        return execution.analyzed(), False
-    except JAVA_THREW:
-        return execution.logical(), True
 
 
 def number_of(execution: JavaObject) -> int | None:

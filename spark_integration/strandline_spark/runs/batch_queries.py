@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from strandline_spark.conf import Conf
 from strandline_spark.extraction.aligned_outputs import AlignedOutput
+from strandline_spark.extraction.refused_writes import RefusedWrite
 from strandline_spark.listeners.graphs import with_edges
 from strandline_spark.listeners.shaping import shaped
 from strandline_spark.listeners.user_edges import any_waiting, edges_of_action
@@ -66,6 +67,10 @@ class Reader(Protocol):
         """Return an earlier micro-batch of the same query, as the table and the offset log know
         it.
         """
+        ...
+
+    def refused(self, write: RefusedWrite) -> Statement:
+        """Return what a write that Spark refused was to do."""
         ...
 
     def consumed(
@@ -212,6 +217,17 @@ class Actions:
         )
         let_pass(ended.at)
         self._announcer.say(state_of(ended.error), execution.run, ended.at, content)
+
+    def refused(self, write: RefusedWrite) -> None:
+        """Report a DataFrame write that Spark refused before it executed anything: START and FAIL."""
+        statements = [self._clean(self._reader.refused(write))]
+        name = self._name(write.job_name, statements)
+        if name is None:
+            return
+        run_id = run_id_of(self._application.run_id, "refused", write.number, at=write.at)
+        run = RunOf(run_id, name, "BATCH")
+        self._announcer.say("START", run, write.at, EventContent(statements))
+        self._announcer.say("FAIL", run, write.at, EventContent(statements, error=write.message))
 
     def part(self, root: Execution, ended: Ended, commits: Sequence[Any]) -> None:
         """A nested execution ended: what it wrote belongs to its root."""

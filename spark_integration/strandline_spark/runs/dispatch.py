@@ -13,6 +13,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from strandline_spark.extraction.refused_writes import RefusedWrite
 from strandline_spark.formats.done import ENDED, begun_at
 from strandline_spark.jvm.class_names import SPARK
 from strandline_spark.jvm.client import class_name, keep, simple_name
@@ -99,6 +100,10 @@ class Watch:
         ]
         names = (output.dataset.table or "" for statement in begun for output in statement.outputs)
         return next((name for name in names if name.endswith("." + table)), table)
+
+    def refused(self, write: RefusedWrite) -> None:
+        """A DataFrame write of which Spark tells nothing."""
+        self._actions.refused(write)
 
     def idle(self, now: float) -> None:
         """Called at least once a second; `now` is milliseconds since 1970."""

@@ -24,6 +24,7 @@ from strandline_spark.jvm.event_queue import EventQueue, acknowledge_quickly
 from strandline_spark.jvm.unlogged import unlogged
 from strandline_spark.priority import give_way
 from strandline_spark.runs.exits import note_exits
+from strandline_spark.runs.writers import RefusedWrites
 from strandline_spark.swallowed import swallowed
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Emitter:
         self._spark_context = spark_context
         self._run_id = run_id
         self._parts: ApplicationParts | None = None
+        self._refused: RefusedWrites | None = None  # what Spark tells nothing of
         self._stopping = False
         self._taken = 0  # events of Spark
         self._in_vain = 0  # attempts to take one, one after the other
@@ -79,6 +81,7 @@ class Emitter:
         import concurrent.futures.thread  # noqa: F401 - what OpenLineage imports cannot be imported as Python ends
 
         note_exits()
+        self._refused = RefusedWrites()
         self._thread.start()
         self._heart.start()
 
@@ -135,6 +138,8 @@ class Emitter:
 
         No more events come.
         """
+        if self._refused is not None:
+            self._refused.leave()
         with contextlib.suppress(Exception):  # the context, or the JVM, may be gone
             self._queue.leave(self._spark_context)
         if self._claim is not None:
@@ -225,6 +230,8 @@ class Emitter:
 
     def _take(self, parts: ApplicationParts, event: Any) -> None:
         try:
+            while self._refused is not None and (write := self._refused.take()) is not None:
+                parts.watch.refused(write)
             if event is not None and not isinstance(event, str):
                 parts.watch.take(event)
             parts.watch.idle(time.time() * 1000)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql.functions import expr
 
 from fixtures.spark_lake import formats, needs
 from fixtures.spark_lake.analysis import analysed
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.model.job_names import output_name, unread_output_name
 from strandline_spark.model.statement import Statement
+from strandline_spark.runs.writers import RefusedWrites
 
 pytestmark = pytest.mark.spark
 iceberg = needs("iceberg")
@@ -96,14 +100,14 @@ def test_failed_insert_into_several_tables_names_each(lake: Any) -> None:
 @pytest.mark.parametrize(
     ("sql", "name"),
     [
-        ("INSERT INTO failed.nowhere SELECT 1", "unread.InsertIntoStatement"),
-        (
-            "CREATE TABLE failed.new USING parquet AS SELECT missing FROM failed.p",
-            "unread.CreateTableAsSelect",
-        ),
+        ("INSERT INTO failed.nowhere SELECT 1", "failed.nowhere"),
+        ("CREATE TABLE failed.new USING parquet AS SELECT missing FROM failed.p", "failed.new"),
+        ("INSERT INTO failed.`a.b` SELECT 1", "failed.`a.b`"),
     ],
 )
-def test_failed_statement_whose_target_is_not_known_says_so(lake: Any, sql: str, name: str) -> None:
+def test_failed_statement_whose_target_is_not_there_has_its_name(
+    lake: Any, sql: str, name: str
+) -> None:
     statement = failed(lake, sql)
 
     assert statement.outputs == ()
@@ -114,3 +118,151 @@ def test_failed_query_writes_nothing(lake: Any) -> None:
     statement = failed(lake, "SELECT missing FROM failed.p")
 
     assert (statement.outputs, statement.unread) == ((), ())
+
+
+@iceberg
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO i SELECT missing FROM i",
+        "INSERT INTO i SELECT 1, 2, 3",
+        "INSERT INTO i SELECT 'a' AS id",
+        "WITH one AS (SELECT 1 AS id) INSERT INTO i SELECT missing FROM one",
+        "UPDATE i SET missing = 1",
+        "MERGE INTO i USING nowhere s ON i.id = s.id WHEN MATCHED THEN DELETE",
+    ],
+)
+def test_target_is_what_its_name_meant_when_the_statement_failed(lake: Any, sql: str) -> None:
+    lake.sql("CREATE NAMESPACE IF NOT EXISTS lake.elsewhere")
+    lake.sql("CREATE TABLE IF NOT EXISTS lake.elsewhere.i (id INT) USING iceberg")
+    lake.sql("USE lake.failed")
+    try:
+        execution = analysed(lake, sql)
+        with pytest.raises(Exception, match="\\["):
+            execution.analyzed()
+        lake.sql("USE lake.elsewhere")
+        statement = PlanReader(lake).at_start(execution)
+    finally:
+        lake.sql("USE spark_catalog.default")
+
+    assert output_name([statement]) == "lake.failed.i"
+
+
+Refused = Callable[[Any], None]
+FRAMES: list[tuple[Refused, str, str | None]] = [
+    (lambda frame: frame.writeTo("failed.p").append(), "failed.p", "append"),
+    (lambda frame: frame.writeTo("failed.nowhere").append(), "failed.nowhere", None),
+    (lambda frame: frame.write.insertInto("failed.p"), "failed.p", "append"),
+    (lambda frame: frame.write.insertInto("failed.p", overwrite=True), "failed.p", "overwrite"),
+    (lambda frame: frame.write.insertInto("failed.nowhere"), "failed.nowhere", None),
+]
+LAKE_FRAMES: list[tuple[Refused, str, str | None]] = [
+    (lambda frame: frame.writeTo("lake.failed.i").append(), "lake.failed.i", "append"),
+    (
+        lambda frame: frame.writeTo("lake.failed.i").overwritePartitions(),
+        "lake.failed.i",
+        "overwrite",
+    ),
+    (lambda frame: frame.write.insertInto("lake.failed.i"), "lake.failed.i", "append"),
+    (
+        lambda frame: frame.write.mode("append").saveAsTable(name="lake.failed.i"),
+        "lake.failed.i",
+        "append",
+    ),
+    (
+        lambda frame: frame.selectExpr("x", "x AS X").writeTo("lake.failed.new").create(),
+        "lake.failed.new",
+        "create",
+    ),
+    (
+        lambda frame: frame.write.format("iceberg").mode("append").save("lake.failed.i"),
+        "lake.failed.i",
+        "append",
+    ),
+]
+
+
+def refused(spark: Any, write: Refused) -> Statement:
+    """Return what is told of a DataFrame write that Spark refuses, once another catalog is used."""
+    writes = RefusedWrites()
+    with pytest.raises(AnalysisException):
+        write(spark.range(3).selectExpr("id AS x", "id AS y"))
+    note = writes.take()
+    assert note is not None
+    assert writes.take() is None
+    writes.leave()
+    assert "[" in note.message or "`" in note.message
+    return PlanReader(spark).refused(note)
+
+
+@pytest.mark.parametrize(("write", "name", "operation"), FRAMES)
+def test_refused_write_of_a_frame_names_its_target(
+    lake: Any, write: Refused, name: str, operation: str | None
+) -> None:
+    statement = refused(lake, write)
+
+    assert (output_name([statement]) or unread_output_name([statement])) == name
+    assert [one.operation for one in statement.outputs] == ([operation] if operation else [])
+
+
+@iceberg
+@pytest.mark.parametrize(("write", "name", "operation"), LAKE_FRAMES)
+def test_refused_write_of_a_frame_names_its_table_of_a_catalog(
+    lake: Any, write: Refused, name: str, operation: str | None
+) -> None:
+    statement = refused(lake, write)
+
+    assert output_name([statement]) == name
+    assert [one.operation for one in statement.outputs] == [operation]
+
+
+@iceberg
+def test_refused_merge_names_its_target(lake: Any) -> None:
+    if not hasattr(lake.range(1), "mergeInto"):
+        pytest.skip("mergeInto is there since Spark 4")
+    statement = refused(
+        lake,
+        lambda frame: (
+            frame.mergeInto("lake.failed.i", expr("nowhere = id")).whenMatched().delete().merge()
+        ),
+    )
+
+    assert output_name([statement]) == "lake.failed.i"
+    assert [one.operation for one in statement.outputs] == ["merge"]
+
+
+def test_refused_write_to_a_path_names_it(lake: Any, tmp_path: Path) -> None:
+    there = str(tmp_path / "there")
+    statement = refused(
+        lake,
+        lambda frame: frame.write.partitionBy("nowhere").save(
+            format="parquet", mode="overwrite", path=there
+        ),
+    )
+
+    assert [(one.dataset.name, one.operation) for one in statement.outputs] == [
+        (there, "overwrite")
+    ]
+
+
+@iceberg
+def test_refused_write_goes_where_its_name_pointed_when_it_failed(lake: Any) -> None:
+    writes = RefusedWrites()
+    lake.sql("USE lake.failed")
+    try:
+        with pytest.raises(AnalysisException):
+            lake.range(3).selectExpr("id AS x", "id AS y").writeTo("i").append()
+    finally:
+        lake.sql("USE spark_catalog.default")
+    note = writes.take()
+    assert note is not None
+
+    assert output_name([PlanReader(lake).refused(note)]) == "lake.failed.i"
+
+
+def test_write_that_spark_reports_is_not_noted_too(lake: Any, tmp_path: Path) -> None:
+    writes = RefusedWrites()
+    with pytest.raises(AnalysisException):
+        lake.range(3).selectExpr("id", "id AS ID").write.parquet(str(tmp_path / "twice"))
+
+    assert writes.take() is None
