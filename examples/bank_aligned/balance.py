@@ -28,6 +28,7 @@ def start(spark: SparkSession, until: int | None = ROUNDS) -> StreamingQuery:
         f"{DATABASE}.balance",
         balance,
         group="bank",
+        name="balance",
         checkpoint=f"{CHECKPOINTS}/balance",
         trigger=TRIGGER,
         until_barrier=until,

@@ -27,6 +27,7 @@ def start(spark: SparkSession, until: int | None = ROUNDS) -> StreamingQuery:
         group="bank",
         changes=["transfers"],
         mode="append",
+        name="credits",
         checkpoint=f"{CHECKPOINTS}/credits",
         trigger=TRIGGER,
         until_barrier=until,

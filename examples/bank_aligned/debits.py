@@ -27,6 +27,7 @@ def start(spark: SparkSession, until: int | None = ROUNDS) -> StreamingQuery:
         group="bank",
         changes=["transfers"],
         mode="append",
+        name="debits",
         checkpoint=f"{CHECKPOINTS}/debits",
         trigger=SLOW_TRIGGER,
         until_barrier=until,

@@ -32,6 +32,7 @@ def start(spark: SparkSession) -> list[StreamingQuery]:
             f"{DATABASE}.{job.__name__}",
             job,
             group="words",
+            name=job.__name__,
             checkpoint=f"{CHECKPOINTS}/{job.__name__}",
             trigger=trigger,
         )

@@ -276,7 +276,8 @@ def test_nothing_to_do_is_logged(accounts: Any, caplog: pytest.LogCaptureFixture
 
     assert told == []
     assert [message.partition(": ")[2] for message in caplog.messages] == [
-        f"job pytest.balance: {NOTHING_TO_DO}"  # the tests' shell has no name of its own
+        # the tests' shell has no name of its own
+        f"job pytest.{accounts.name('balance')}: {NOTHING_TO_DO}"
     ]
 
 

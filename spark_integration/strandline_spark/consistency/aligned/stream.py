@@ -66,7 +66,8 @@ def aligned_stream(
             (at the first checkpoint: all rows). The other inputs are given as they are at the
             barrier.
         mode: "overwrite": the rows replace the output's. "append": they are added.
-        name: Of the query; the last part of `output` unless given.
+        name: Of the query, and of the job after the application's; the whole name of the output
+            unless given, so that two outputs never share a job.
         checkpoint: Its checkpoint location; below `spark.sql.streaming.checkpointLocation` unless
             given.
         trigger: How often a checkpoint is tried, e.g. "2 seconds".
@@ -88,10 +89,11 @@ def aligned_stream(
     """
     named = _named(spark, inputs)
     _check(named, changes, mode, start)
-    query_name = name or output.rpartition(".")[2]
+    table = full_name(spark, output)
+    query_name = name or table.removeprefix("spark_catalog.")
     alignment = Alignment(
         inputs=named,
-        output=full_name(spark, output),
+        output=table,
         transform=transform,
         group=group or spark.conf.get("spark.strandline.group", None),
         changes=frozenset(changes),
