@@ -127,6 +127,7 @@ def test_write_that_spark_refused_is_one_failed_run_of_its_targets_job() -> None
     write = RefusedWrite(1, insert(CREDITS), None, "append", None, ("lake", "bank"), 5.0, error)
     made.refused(write)
     made.refused(replace(write, number=2, writer=Statement("AppendData", absent="lake.bank.new")))
+    made.refused(replace(write, number=3, writer=ValueError("no table has such a name")))
 
     assert sent.lines() == [
         "START bank.lake.bank.credits [] -> [credits]",

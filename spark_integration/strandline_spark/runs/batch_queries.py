@@ -220,7 +220,11 @@ class Actions:
 
     def refused(self, write: RefusedWrite) -> None:
         """Report a DataFrame write that Spark refused before it executed anything: START and FAIL."""
-        statements = [self._clean(self._reader.refused(write))]
+        try:
+            statements = [self._clean(self._reader.refused(write))]
+        except Exception as error:  # its target's name cannot be parsed, say
+            swallowed("a DataFrame write that failed in analysis is not reported", error)
+            return
         name = self._name(write.job_name, statements)
         if name is None:
             return
