@@ -119,7 +119,7 @@ def stated(mention: Mention) -> Value | None:
 
     A column with its type, a parser's complaint about a token and an exception's class stay.
     """
-    if mention.blank or mention.close or not _stands_alone(mention):
+    if mention.close or not _stands_alone(mention):
         return None
     if _NO_VALUE.match(mention.text, mention.at) or _CLASS.fullmatch(mention.name):
         return None
@@ -132,7 +132,7 @@ def stated(mention: Mention) -> Value | None:
         return value if is_pass and is_generated(content) else None
     if is_complaint(mention) or mention.in_query:
         return value if is_generated(content) else None
-    if not mention.gap or not ends_as_secret(mention.name):
+    if mention.blank or not mention.gap or not ends_as_secret(mention.name):
         return value if is_mixed(content) else None
     if content == mention.name or _is_reference(content) or _PATH.fullmatch(content):
         return None
@@ -165,12 +165,15 @@ def mapped(mention: Mention) -> Value | None:
     if not mention.is_strong or mention.close or (mention.in_query and not mention.is_spaced):
         return None
     has_dots = mention.name.count(".") > 1
-    if not has_dots and (mention.sign == "=>" or not ends_as_secret(mention.name)):
-        return None  # token => upper(token)
+    if not has_dots and not ends_as_secret(mention.name):
+        return None
     value = word_at(mention.text, mention.at)
     if value is None or mention.text.startswith(f"{mention.name} ", mention.at):
         return None
-    if not mention.is_spaced and not is_generated(mention.content(value)):
+    content = mention.content(value)
+    if not has_dots and mention.sign == "=>" and not is_mixed(content):
+        return None  # token => upper(token)
+    if not mention.is_spaced and not is_generated(content):
         return None
     is_call = "token" in mention.name and mention.text.startswith("(", value.after)
     return None if is_call else value

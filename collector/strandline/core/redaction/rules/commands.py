@@ -3,15 +3,17 @@
 import re
 
 from .sql import Outline
+from .values import is_harmless
 
 _ARGUMENT = (
     r"(?P<value>'[^']{1,500}|\"[^\"]{1,500}|(?:[^\s'\"\\]|\\(?!\\{0,63}[\"']))*"
     r"(?:[^\s'\"\\,;]|\\(?!\\{0,63}[\"'])))"
 )
 _LINE = r"\b[^\n|;&]{0,300}?\s"
+_ITEM = r"\b[^\n|;&]{0,300}?[\s'\"]"
 # Programs, and what stands between them and a password.
 _OPTIONS = (
-    (("mysql", "mariadb"), rf"[\w-]{{0,20}}{_LINE}-p(?=\S)"),
+    (("mysql", "mariadb"), rf"[\w-]{{0,20}}{_ITEM}-p(?=[^\s'\"])|{_LINE}-p(?=['\"])"),
     (("sqlcmd", "bcp", "isql"), rf"{_LINE}-P\s?"),
     (("redis-cli",), rf"{_LINE}-a\s+"),
     (("ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami"), rf"{_LINE}-w\s+"),
@@ -47,6 +49,11 @@ _PGPASS = re.compile(
     r"(?P<head>(?<![\w.])[\w.*-]{1,300}:(?:\d{2,5}|\*):[\w*-]{1,100}:[\w.@*-]{1,100}:)"
     r"(?P<value>[^\s:'\"]{1,500})"
 )
+# user:password@host:port and user:password@tcp(host)
+_LOGIN = re.compile(
+    r"(?P<head>(?<![\w/.@:+-])[A-Za-z][\w.-]{0,60}:)(?P<value>[^\s/:@'\"<>]{4,200})"
+    r"(?=@(?!sha\d)[\w.-]{1,200}(?::\d|\())"
+)
 _ORACLE_LOGIN = re.compile(
     r"(?P<head>(?<![\w/.@:+-])[A-Za-z][\w$#]{0,60}/)(?P<value>[^\s/@'\"<>|]{1,200})"
     r"(?P<host>@(?://)?[\w.-]{1,200})(?P<port>:\d{2,5}\b)?"
@@ -74,7 +81,7 @@ def hide_in_commands(text: str, outline: Outline, gone: str) -> str:
 
     def hidden(login: re.Match[str]) -> str:
         value = login["value"]
-        if value.lstrip("'\"").startswith(gone):
+        if value.lstrip("'\"").startswith(gone) or is_harmless(value):
             return login[0]
         quote = value[0] if value[0] in "'\"" else ""
         return login["head"] + quote + gone
@@ -86,6 +93,8 @@ def hide_in_commands(text: str, outline: Outline, gone: str) -> str:
         text = _NETRC.sub(hidden, text)
     if "pgpass" in outline.text:
         text = _PGPASS.sub(hidden, text)
+    if "@" in text:
+        text = _LOGIN.sub(hidden, text)
     if "@" in text and "/" in text:
         text = _ORACLE_LOGIN.sub(lambda login: _hidden_oracle_login(login, gone), text)
     return text

@@ -11,7 +11,7 @@ _WORD_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
 _ANY_WORD = re.compile("|".join(WORDS))
 _WORD = re.compile(r"[\w.-]*", re.ASCII)
 _TAIL = re.compile(
-    r"(?P<close>\\{0,63}['\"`])?(?:\s*\])?(?P<blank>\s*)"
+    r"(?P<close>\\{0,63}['\"`])?(?:\s*\]|(?<=['\"])\))?(?P<blank>\s*)"
     r"(?P<sign>===?|=>|=|:=|::|:|->|,|\.{2,})?(?P<gap>\s*)"
 )
 _OTHER_NAMES = ("identified", "cookie")  # with forms of their own

@@ -6,7 +6,7 @@ prose write a value.
 
 from .bare import assigned, braced, cookies, mapped, number, option, setting, stated
 from .mentions import Mention, next_mention
-from .prose import said
+from .prose import announced, followed, said
 from .quoted import (
     annotated,
     argument,
@@ -25,7 +25,18 @@ MENTIONS = 5_000  # a text with more was written to cost time: it is hidden as a
 _EQUALS = (assigned_text, braced, assigned, setting)
 # The ways in which a value may follow each sign, in their order.
 _WAYS = {
-    "": (argument, labelled, tagged, clause, annotated, juxtaposed, option, said),
+    "": (
+        argument,
+        labelled,
+        tagged,
+        clause,
+        annotated,
+        juxtaposed,
+        option,
+        announced,
+        said,
+        followed,
+    ),
     "..": (juxtaposed,),
     ",": (listed, labelled, tagged),
     ":": (assigned_text, annotated, stated, number, tagged),

@@ -18,10 +18,11 @@ _SECRET = r"secret(?!ar[iy]|ions?|ive|ly|[ _-]?(?:santa|sauce|menu|agent|level|s
 _KEY = (
     r"(?:private|secret|shared|ssh|sign(?:ing)?|storage|access|api|account|(?:en|de)cryption|"
     r"master|licen[cs]e|hmac|aes|rsa|gpg|pgp|crypto|cipher|deploy|webhook|jwt|auth|"
-    r"fernet|x-[a-z]{1,30})[ ._-]?key"
+    r"fernet|symmetric|subscription|x-[a-z]{1,30})[ ._-]?key"
 )
 _LOGIN_PASS = (
-    r"(?:db|ssh|become|sudo|smtp|mail|login|user|root|admin|mysql|redis)_?pass(?![a-z])|bind_?pw"
+    r"(?:db|ssh|become|sudo|smtp|mail|login|user|root|admin|mysql|redis|require)_?pass(?![a-z])|"
+    r"bind_?pw|masterauth"
 )
 _PASS = r"pass(?<![a-z]pass)(?![a-z])|(?-i:Pass(?<=[a-z]Pass)(?![A-Za-z]))"
 # Each says a secret behind any sign.

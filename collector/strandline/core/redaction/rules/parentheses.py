@@ -20,11 +20,10 @@ CALLS = (
 
 _BLANKS = " \t\r\n\f\v"
 _WORD = "abcdefghijklmnopqrstuvwxyz0123456789_."
-_LIST = re.compile(r"options|(?:tbl|serde|db)?properties|with|credentials?|encryption")
+_LIST = re.compile(r"options|properties|with|credentials?|encryption")
 _QUERY = re.compile(r"\s*select\b")
 _ENCRYPTION = re.compile(
-    r"(?:try_)?aes_(?:en|de)crypt|des_(?:en|de)crypt|(?:en|de)crypt(?:_iv|byasymkey|"
-    r"bypassphrase|bykey|raw)?|crypt|"
+    r"(?:try_)?aes_(?:en|de)crypt|des_(?:en|de)crypt|(?:en|de)crypt(?:_\w+|by\w+|raw)?|crypt|"
     r"pgp_(?:sym|pub)_(?:en|de)crypt(?:_bytea)?|hmac(?:_?(?:md5|sha\d+))?|encrypt_literal|(?:en|"
     r"de)code_with_key"
 )

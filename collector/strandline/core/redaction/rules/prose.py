@@ -9,7 +9,8 @@ from .values import Value, is_generated, is_mixed, quoted_at, word_at
 _SAYS = re.compile(
     r"['\"]?(?:\s{1,5}(?:for|of)(?:\s{1,5}[\w@.'\"-]{1,100}){1,3}?|\s{1,5}value)?"
     r"\s{1,5}(?:(?:is|was|are|equals|reads)(?:\s{1,5}(?:now|(?:re)?set\s{1,5}to|changed\s{1,5}to))?|"
-    r"ha[sd]\s{1,5}value|(?:provided|given|used|supplied)(?=\s{0,5}:))\s{0,5}:?\s{1,5}",
+    r"ha[sd]\s{1,5}value|(?:provided|given|used|supplied)(?=\s{0,5}:)|"
+    r"to(?=\s{1,5}(?:['\"]|[^\s:]{0,100}\d)))\s{0,5}:?\s{1,5}",
     re.IGNORECASE,
 )
 # A temporary password is generated for root@localhost: x
@@ -32,33 +33,47 @@ QUALITY = re.compile(
 )
 
 
+def announced(mention: Mention) -> Value | None:
+    """Find the value of `A temporary password is generated for root@localhost: x`."""
+    if not _is_in_prose(mention):
+        return None
+    words = _ANNOUNCES.match(mention.text, mention.end)
+    value = word_at(mention.text, words.end()) if words else None
+    return value if value and is_mixed(mention.content(value)) else None
+
+
 def said(mention: Mention) -> Value | None:
-    """Find `the password is x` and `log in with password x` in prose."""
-    if not mention.is_strong or mention.in_sql:
+    """Find `the password is x` and `set the password to x`."""
+    verb = _SAYS.match(mention.text, mention.end) if _is_in_prose(mention) else None
+    if verb is None:
         return None
-    if not mention.blank or not ends_as_secret(mention.name):
+    quoted = quoted_at(mention.text, verb.end())
+    value = quoted or word_at(mention.text, verb.end())
+    if value is None or quoted or mention.close:
+        return quoted
+    is_last = _SENTENCE_END.match(mention.text, value.end) or mention.text[value.end - 1] in ".!?"
+    return spoken(mention, value, is_whole=bool(is_last))
+
+
+def followed(mention: Mention) -> Value | None:
+    """Find `log in with password x` and `USER ann PASS x`, with a generated value."""
+    if mention.in_sql or mention.close or not mention.blank:
         return None
-    text = mention.text
-    if words := _ANNOUNCES.match(text, mention.end):
-        value = word_at(text, words.end())
-        if value and is_mixed(mention.content(value)):
-            return value
-    if verb := _SAYS.match(text, mention.end):
-        quoted = quoted_at(text, verb.end())
-        value = quoted or word_at(text, verb.end())
-        if value is None or quoted or mention.close:
-            return quoted
-        is_last = text[value.end - 1] in ".!?" or _SENTENCE_END.match(text, value.end)
-        return spoken(mention, value, is_whole=bool(is_last))
-    if mention.close:
-        return None
-    value = word_at(text, mention.at + text.startswith("(", mention.at))
+    value = word_at(mention.text, mention.at + mention.text.startswith("(", mention.at))
     if value is None:
         return None
     content = mention.content(value).rstrip(".:!?")
-    if len(content) < 6 or _SNAKE_CASE.fullmatch(content):
+    if not mention.is_strong:
+        return value if len(content) >= 8 and is_mixed(content) else None
+    least = 10 if mention.name.lower() == "token" else 6
+    if not ends_as_secret(mention.name) or len(content) < least or _SNAKE_CASE.fullmatch(content):
         return None
     return spoken(mention, value, is_whole=False)
+
+
+def _is_in_prose(mention: Mention) -> bool:
+    has_name = mention.is_strong and ends_as_secret(mention.name)
+    return has_name and bool(mention.blank) and not mention.in_sql
 
 
 def spoken(mention: Mention, value: Value, *, is_whole: bool) -> Value | None:

@@ -7,7 +7,7 @@ import re
 
 from .mentions import Mention, is_complaint
 from .names import is_secret, is_secret_column
-from .values import Value, bare_at, is_generated, quoted_at
+from .values import Value, bare_at, is_generated, quoted_at, word_at
 
 _FLAGS = re.IGNORECASE | re.ASCII
 _PREDICATE = re.compile(
@@ -74,9 +74,10 @@ def is_setting(name: str) -> bool:
 
 def listed(mention: Mention) -> Value | None:
     """Find the next argument or item: `option("password", "x")`, `["--password", "x"]`, pairs."""
-    if not mention.close:  # (fs.s3a.secret.key,x)
-        is_pair = mention.before(1) == "(" and is_setting(mention.name) and not mention.in_sql
-        return bare_at(mention.text, mention.at) if is_pair else None
+    if not mention.close:  # (fs.s3a.secret.key,x) and [--password, x]
+        is_pair = mention.before(1) == "(" and is_setting(mention.name)
+        is_label = mention.is_strong and (is_pair or mention.name.startswith("--"))
+        return word_at(mention.text, mention.at) if is_label and not mention.in_sql else None
     value = quoted_at(mention.text, mention.at)
     if value is None:
         return None
