@@ -1,6 +1,7 @@
 """The page in a real Chromium.
 
-How long until a graph is drawn once its data is here, and frames a second while it is moved.
+How long until a graph is drawn once its data is here, and frames a second while it is dragged: of
+layered graphs, and of one table that hundreds and thousands of jobs read.
 
 Skipped, and said so, where there is no Chromium. A machine without a graphics card draws by its
 processor.
@@ -36,9 +37,12 @@ WATCH = """window.drawn = new Promise(done => { const look = () => { const n = d
 FRAMES = """async () => { const svg = document.querySelector('svg.graph'), box = svg.getBoundingClientRect(); let frames = 0, going = true;
   const count = () => { frames += 1; if (going) requestAnimationFrame(count); }; requestAnimationFrame(count);
   const begin = performance.now(); let turn = 0;
+  const mouse = (type, x) => new MouseEvent(type, {view: window, clientX: box.x + 300 + x, clientY: box.y + 60, bubbles: true, cancelable: true});
+  svg.dispatchEvent(mouse('mousedown', 0));
   while (performance.now() - begin < 2000) { turn += 1;
-    svg.dispatchEvent(new WheelEvent('wheel', {deltaY: turn % 40 < 20 ? -30 : 30, clientX: box.x + box.width / 2, clientY: box.y + 200, bubbles: true, cancelable: true}));
+    window.dispatchEvent(mouse('mousemove', 10 * Math.abs(turn % 40 - 20)));
     await new Promise(next => requestAnimationFrame(next)); }
+  window.dispatchEvent(mouse('mouseup', 0));
   going = false; return frames / ((performance.now() - begin) / 1000); }"""
 
 
@@ -49,23 +53,31 @@ def run(short: bool) -> None:
         print("page: skipped, no Chromium here", file=sys.stderr)
         return
     for nodes in (16, 200) if short else (16, 300, 2_000, 20_000):
-        with store(nodes) as url, serving(url) as port, tab(chromium) as page:
-            seconds, boxes = _first_graph(page, port)
-            note = f"{nodes} nodes in the store, {boxes} boxes drawn"
-            record(
-                f"page.first_graph.{nodes}", seconds, "s after data", "<= 1.0", seconds <= 1, note
-            )
-            table = quote(f"dataset:file:/lake/db{HUB}/table_{HUB}", safe="")
-            page.goto(f"http://127.0.0.1:{port}/graph?node={table}")
-            boxes = page.evaluate("window.drawn")["boxes"]
-            page.wait_for_timeout(1000)
-            frames = page.evaluate(FRAMES)
-            note = f"{boxes} boxes around a table, zoomed by the wheel"
-            record(f"page.frames.{nodes}", frames, "frames/s", ">= 50", frames >= 50, note)
+        events = [_event(number, nodes // 2) for number in range(nodes // 2)]
+        _measure(chromium, events, f"{nodes}", f"{nodes} nodes in the store")
+    for readers in (40,) if short else (400, 4_000):
+        events = [_event(number, readers + 1, of_hub=1) for number in range(readers + 1)]
+        _measure(chromium, events, f"hub_{readers}", f"{readers} jobs read one table")
 
 
-def _first_graph(page: Any, port: int) -> tuple[float, int]:
-    page.goto(f"http://127.0.0.1:{port}/graph")
+def _measure(chromium: str, events: list[dict[str, Any]], name: str, about: str) -> None:
+    """Record how soon the first graph and the one around the hub are drawn, and its panning."""
+    hub = quote(f"dataset:file:/lake/db{HUB}/table_{HUB}", safe="")
+    with store(events) as url, serving(url) as port, tab(chromium) as page:
+        root = f"http://127.0.0.1:{port}/graph"
+        for kind, address in (("first_graph", root), ("around", f"{root}?node={hub}")):
+            seconds, boxes = _drawn(page, address)
+            note = f"{about}, {boxes} boxes drawn"
+            record(f"page.{kind}.{name}", seconds, "s after data", "<= 1.0", seconds <= 1, note)
+        page.wait_for_timeout(1000)
+        frames = page.evaluate(FRAMES)
+        note = f"{boxes} boxes around a table, dragged by the mouse"
+        record(f"page.frames.{name}", frames, "frames/s", ">= 50", frames >= 50, note)
+
+
+def _drawn(page: Any, address: str) -> tuple[float, int]:
+    """Return the seconds from the graph's answer to its first boxes, and their number."""
+    page.goto(address)
     drawn = page.evaluate("window.drawn")
     here = page.evaluate(
         "Math.max(...performance.getEntriesByType('resource').filter(e => /api.v2.(graph|lineage)/.test(e.name)).map(e => e.responseEnd))"
@@ -88,8 +100,8 @@ def tab(chromium: str) -> Iterator[Any]:
 
 
 @contextmanager
-def store(nodes: int) -> Iterator[str]:
-    """The URL of a store with a layered graph of about so many tables and jobs, half of each."""
+def store(events: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the URL of a store that has taken these events in."""
     with tempfile.TemporaryDirectory(prefix="strandline-page-") as folder:
         url = f"sqlite:///{Path(folder) / 'page.db'}"
         engine = make_engine(url)
@@ -99,7 +111,6 @@ def store(nodes: int) -> Iterator[str]:
             serving(url) as port,
             httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client,
         ):
-            events = [_event(number, nodes // 2) for number in range(nodes // 2)]
             for first in range(0, len(events), 100):
                 client.post(
                     "/api/v1/lineage/batch", json=events[first : first + 100]
@@ -107,11 +118,14 @@ def store(nodes: int) -> Iterator[str]:
         yield url
 
 
-def _event(number: int, tables: int) -> dict[str, Any]:
-    """Job `number` makes table `number` of two tables of the layer before; some read the hub too."""
+def _event(number: int, tables: int, of_hub: int = 10) -> dict[str, Any]:
+    """Job `number` makes table `number` of two of the layer before; one of `of_hub` reads the hub.
+
+    Layers are a tenth of all tables.
+    """
     layer = max(1, tables // 10)
     reads = [number - layer - (number * 7 + turn * 3) % layer for turn in range(2)]
-    if number % 10 == 9:
+    if number % of_hub == of_hub - 1:
         reads.append(HUB)
     at = datetime.now(UTC) - timedelta(seconds=tables - number)
     return {
