@@ -25,6 +25,9 @@ MORE_SCREENS = (
     "/impact?namespace=file&name=/lake/shop/orders",
     "/compare?tables=dataset:file:/lake/shop/balance~dataset:file:/lake/shop/orders",
     "/job?namespace=airflow&name=nightly.report&tab=code", "/runs", "/events", "/trouble", "/search?q=shop",
+    f"/graph?node={REPORT}&selected={REPORT}", f"/table?{BALANCE}&tab=lineage", f"/table?{BALANCE}&tab=facets",
+    "/group?name=shop&cell=/lake/shop/balance~20", "/job?namespace=shop&name=shop_jobs.refunds",
+    "/job?namespace=shop&name=shop_jobs.refunds&tab=barriers", f"/run?id={run_id('margins')}", "/compare", "/words", "/login",
 )  # fmt: skip
 
 
@@ -44,6 +47,48 @@ def test_screens_have_no_errors_foreign_requests_or_serious_axe_findings(
         if one["impact"] in ("serious", "critical")
     ]
     assert (tab.faults, serious) == ([], [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [*SCREENS, *MORE_SCREENS])
+def test_all_that_the_tab_key_reaches_shows_that_it_is_reached(tab: Tab, path: str) -> None:
+    page = tab.open(path)
+    page.evaluate("document.getElementById('content').focus()")
+    reached = 0
+
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        width = page.evaluate("""() => { const one = document.activeElement;
+            return one.closest('main') ? parseFloat(getComputedStyle(one).outlineWidth) : null; }""")
+        if width is None:
+            break
+        reached += 1
+        assert width > 0, page.evaluate("document.activeElement.outerHTML")
+    assert reached > 0 or path == "/words"
+
+
+def test_board_and_snapshots_are_operated_by_the_keyboard_alone(tab: Tab) -> None:
+    page = tab.open("/group?name=shop")
+    page.focus("[aria-label='lake.shop.balance barrier 20: done']")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("pre:has-text('VERSION AS OF')")
+
+    page = tab.open(f"/table?{BALANCE}")
+    page.focus(".snap[aria-label$='barrier 18']")
+    page.keyboard.press("Shift+Enter")
+    page.wait_for_selector("h2:has-text('Between')")
+    assert tab.faults == []
+
+
+def test_narrow_screen_has_no_serious_axe_finding(browser: Any, address: str) -> None:
+    for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
+        found = Axe().run(tab.open("/"))
+
+        assert [
+            one["id"]
+            for one in found.response["violations"]
+            if one["impact"] in ("serious", "critical")
+        ] == []
 
 
 @pytest.mark.parametrize("path", ["/", "/graph", "/group?name=shop", f"/table?{BALANCE}"])

@@ -30,7 +30,7 @@ LONGEST_KEY = 4096  # bytes; a token of an identity provider is one too
 KEY_SECONDS = 30
 PAGES = (
     "/", "/graph", "/table", "/tables", "/group", "/groups", "/compare", "/impact", "/jobs", "/job", "/runs", "/run",
-    "/events", "/trouble", "/search", "/login",
+    "/events", "/trouble", "/search", "/words", "/login",
 )  # fmt: skip
 MEDIA = {
     ".html": "text/html; charset=utf-8",

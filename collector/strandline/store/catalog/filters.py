@@ -70,15 +70,21 @@ class Filter:
 ALL = Filter()
 
 
-def states_called(words: Iterable[str]) -> frozenset[str]:
-    """The states of a filter, in any case; RUNNING holds START, which runs as well.
+_WORDS = {"STOPPED": "ABORT", "FAILED": "FAIL"}
 
-    ValueError for what is no state.
+
+def states_called(words: Iterable[str]) -> frozenset[str]:
+    """Return the states of a filter, in any case, also by the page's words.
+
+    RUNNING holds START, which runs as well. ValueError for what is no state.
 
     >>> sorted(states_called(["fail", "running"]))
     ['FAIL', 'RUNNING', 'START']
+    >>> sorted(states_called(["stopped", "failed"]))
+    ['ABORT', 'FAIL']
     """
-    asked = {word.strip().upper() for word in words}
+    upper = [word.strip().upper() for word in words]
+    asked = {_WORDS.get(word, word) for word in upper}
     if not asked or not asked <= set(STATES):
         raise ValueError(f"is not one of {', '.join(STATES)}, or several of them with commas")
     return frozenset(asked | ({"START"} if "RUNNING" in asked else set()))

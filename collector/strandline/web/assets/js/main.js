@@ -13,6 +13,7 @@ import { Impact } from "./pages/impact.js";
 import { Job, Jobs } from "./pages/jobs.js";
 import { Run, Runs } from "./pages/runs.js";
 import { Events, Search, Trouble } from "./pages/lists.js";
+import { Words } from "./pages/words.js";
 
 const SCREENS = {
   "/": [Now, "Now"],
@@ -30,6 +31,7 @@ const SCREENS = {
   "/events": [Events, "Events"],
   "/trouble": [Trouble, "Rejected"],
   "/search": [Search, ""],
+  "/words": [Words, "Words"],
   "/login": [Login, ""],
 };
 const MENU = [
@@ -41,6 +43,7 @@ const MENU = [
   ["/runs", "Runs"],
   ["/events", "Events"],
   ["/trouble", "Rejected"],
+  ["/words", "Words"],
 ];
 
 function App() {
@@ -78,7 +81,8 @@ function App() {
     <header>
       <button class="icon burger" aria-label="Menu" aria-expanded=${menu}
         onClick=${() => setMenu(!menu)}>☰</button>
-      <a class="brand" href="/"><img src="/ui/icon.svg" alt="" /><span>Strandline</span></a>
+      <a class="brand" href="/" aria-label="Strandline">
+        <img src="/ui/icon.svg" alt="" /><span>Strandline</span></a>
       <${SearchBox} at=${params.get("q") || ""} />
       <${Label} /><${Live} /><${Theme} />
     </header>

@@ -191,7 +191,7 @@ export function Sql({ text }) {
     last = match.index + match[0].length;
   }
   found.push(text.slice(last));
-  return html`<div class="sqlbox"><pre><code>${found}</code></pre>
+  return html`<div class="sqlbox"><pre tabindex="0"><code>${found}</code></pre>
     <button class="icon small" onClick=${() => copy(text)}>copy</button></div>`;
 }
 const shown = (value) =>
@@ -214,7 +214,7 @@ export function Facets({ facets, quarantined }) {
           key === "query" || key === "sourceCode"
             ? html`<${Sql} text=${String(value)} />`
             : typeof value === "object" || String(value).length > 120
-              ? html`<pre>${shown(value)}</pre>`
+              ? html`<pre tabindex="0">${shown(value)}</pre>`
               : shown(value)
         }</td></tr>`,
         )}

@@ -113,7 +113,7 @@ function Answer({ tables, ids, choose, way }) {
     const ways = Object.values(WAYS).map(([word]) => word);
     return html`<p class="sentence">${sentence(found)}</p>
       <${Grid} name="compare" rows=${found.tables.map(row)}
-        head=${["table", "latest", "committed", ...ways, ""]} />
+        head=${["table", "latest", "committed", ...ways, "remove"]} />
       ${[...blockers.values()].map(
         (one) =>
           html`<div class="note">Blocked by ${one.reason}${

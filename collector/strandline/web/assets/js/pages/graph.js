@@ -613,7 +613,7 @@ function JobFacts({ node }) {
         job.group &&
         html`<p>group <a href=${address("/group", { name: job.group })}>
     ${job.group}</a></p>`
-      }${job.facets.sql?.query && html`<pre>${job.facets.sql.query}</pre>`}`}<//>`;
+      }${job.facets.sql?.query && html`<pre tabindex="0">${job.facets.sql.query}</pre>`}`}<//>`;
 }
 
 function TableFacts({ node, params }) {

@@ -11,7 +11,8 @@ export function Groups() {
   return html`<h1>Consistency</h1><${Loaded} of=${found}>${({ groups }) => html`<p class="sentence">
     ${
       groups.length
-        ? `${count(groups.length, "group")}: base tables whose snapshots are taken together.`
+        ? html`${count(groups.length, "group")}: base tables whose snapshots are taken
+            together (<a href="/words">words</a>).`
         : "No table carries barriers yet."
     }</p>
     ${
@@ -114,17 +115,10 @@ const hiddenOf = ({ hiddenParts }) => {
   return parts.length && `${parts.join(", ")} hidden`;
 };
 
-const About = () => html`<p
-    class="dim">Each column is one state of the base tables, numbered by its barrier. A dot says
-    that a table has a snapshot computed from exactly that state; tables read at one barrier
-    agree.</p>
-  <details><summary>Words</summary><dl><dt>Group</dt>
-  <dd>Base tables whose commits are numbered together, and all tables computed from them.</dd>
-  <dt>Barrier</dt>
-  <dd>A numbered cut through the commits of the base tables; jobs pass it on to what they
-  write.</dd><dt>Pipeline (strong)</dt>
-  <dd>The newest barrier that all tables of the group have completed.</dd><dt>Latest (weak)</dt>
-  <dd>The newest barrier that one table has completed.</dd></dl></details>`;
+const About = () =>
+  html`<p class="dim">Each column is one state of the base tables, numbered by its <a href="/words"
+    >barrier</a>. A dot says that a table has a snapshot computed from exactly that state; tables
+    read at one barrier agree.</p>`;
 
 function sentence(board, strong) {
   const holder = board.blockedBy[0];

@@ -12,6 +12,7 @@ import {
   Loaded,
   Sql,
   State,
+  TableLink,
   Tabs,
   Time,
   useTree,
@@ -34,6 +35,7 @@ const jobKey = (job) => nodeId("job", job);
 // The job of the run above the job's latest run: an application, a DAG, a dbt run.
 const parentOf = (job) => job.parent && jobKey(job.parent);
 
+const MOST_NAMED = 8;
 const JOB_HEAD = ["job", "namespace", "latest run", "started", "ended", "group"];
 
 function JobRows({ jobs }) {
@@ -91,6 +93,7 @@ export function Job({ params }) {
           }${one.latestRun.error ? html` <span class="dim">${one.latestRun.error}</span>` : ""}`
         : "It has not run; others name it."
     }</p>
+    <${ReadsAndWrites} job=${one} />
     <p class="row"><a class="button" href=${graphOf("job", one)}>graph</a>
     ${
       one.group &&
@@ -115,6 +118,26 @@ export function Job({ params }) {
         ? html`<${Sql} text=${one.facets.sql?.query || one.facets.sourceCode.sourceCode} />`
         : html`<div class="note">Its producer reports no code.</div>`)
     }`}<//>`;
+}
+
+// The tables of its recent runs.
+function ReadsAndWrites({ job }) {
+  const graph = useData((signal) => get("/lineage", { node: job.id, depth: 1 }, signal), [job.id]);
+  if (!graph.data) return null;
+  const { nodes, edges } = graph.data;
+  const tables = (ids) =>
+    nodes
+      .filter((node) => node.type === "dataset" && ids.has(node.id))
+      .map((node, i) => html`${i ? ", " : ""}<${TableLink} of=${node} />`);
+  const reads = tables(new Set(edges.map((edge) => edge.source)));
+  const writes = tables(new Set(edges.map((edge) => edge.target)));
+  const cut = (found) =>
+    found.length > MOST_NAMED
+      ? [...found.slice(0, MOST_NAMED), ` and ${found.length - MOST_NAMED} more`]
+      : found;
+  if (!reads.length && !writes.length) return null;
+  return html`<p>Reads ${reads.length ? cut(reads) : "nothing that is recorded"};
+    ${" "}writes ${writes.length ? cut(writes) : "nothing that is recorded"}.</p>`;
 }
 
 // What the job holds back in its group, and how to take it out.

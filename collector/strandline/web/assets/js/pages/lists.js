@@ -1,7 +1,7 @@
 // Search, events as received, and what was rejected.
 import { useEffect, useState } from "preact/hooks";
 import { get, list } from "../api.js";
-import { count, tableName } from "../format.js";
+import { count, number, tableName } from "../format.js";
 import { Grid, html, JobLink, linkOf, Loaded, Name, State, Time } from "../parts.js";
 import { go, useData } from "../state.js";
 
@@ -96,36 +96,38 @@ export function Events() {
       {
         show: html`<button class="icon" aria-expanded=${open === one.hash} onClick=${() =>
           setOpen(open === one.hash ? null : one.hash)}>JSON</button>${
-          open === one.hash && html`<pre>${one.problem || JSON.stringify(one.event, null, 1)}</pre>`
+          open === one.hash &&
+          html`<pre tabindex="0">${one.problem || JSON.stringify(one.event, null, 1)}</pre>`
         }`,
         text: one.hash,
       },
     ])} />`}<//>`;
 }
 
+const KINDS = { rejected: "refused over HTTP", deadLetters: "dead letter", unread: "unread" };
+
 export function Trouble() {
-  const dead = useData((signal) => list("/dead-letters", {}, 200, signal), []);
+  const found = useData((signal) => get("/rejected", { limit: 200 }, signal), []);
+  const row = (one) => [
+    one.reason,
+    one.producer || "",
+    KINDS[one.list] || one.list,
+    number(one.count),
+    { show: html`<${Time} at=${one.newestAt} />`, text: one.newestAt },
+    one.place || "",
+    {
+      show: html`<details><summary>show</summary><pre tabindex="0">${one.body}</pre></details>`,
+      text: "",
+    },
+  ];
   return html`<h1>Rejected events</h1>
-    <p class="dim">Records that could not be read as events. After a fix, <code>strandline
-    replay --dead-letters</code> reads them again.</p><${Loaded} of=${dead}>${({ items, more }) => {
-      const reasons = new Map();
-      items.forEach((one) => {
-        const key = one.reason.replace(/\(at .*\)$/, "");
-        reasons.set(key, (reasons.get(key) || 0) + 1);
-      });
-      return html`
-    ${
-      items.length > 0 &&
-      html`<h2>By reason</h2>
-    <${Grid} name="reasons" head=${["reason", "records"]}
-      rows=${[...reasons].sort((a, b) => b[1] - a[1])} /><h2>Newest</h2>`
-    }
-    <${Grid} name="dead-letters" empty="Nothing was rejected."
-      head=${["received", "reason", "place", "body"]} rows=${items.map((one) => [
-        { show: html`<${Time} at=${one.receivedAt} />`, text: one.receivedAt },
-        one.reason,
-        one.topic ? `${one.topic}[${one.partition}]@${one.offset}` : "",
-        { show: html`<details><summary>show</summary><pre>${one.body}</pre></details>`, text: "" },
-      ])} />${more && html`<p class="dim">the newest 200 are shown</p>`}`;
-    }}<//>`;
+    <p class="dim">What could not be read as an event, by reason and producer. A refused event was
+    answered with its reason. After a fix, <code>strandline replay --dead-letters</code> reads dead
+    letters again.</p>
+    <${Loaded} of=${found}>${({ items, complete }) => html`<${Grid}
+        name="rejected"
+        empty="Nothing was rejected."
+        head=${["reason", "producer", "kind", "records", "newest", "place", "example"]}
+        rows=${items.map(row)}
+      />${!complete && html`<p class="dim">Only the newest are counted.</p>`}`}<//>`;
 }

@@ -2,8 +2,8 @@
 // event.
 import { address, get, list } from "../api.js";
 import { count, duration, number } from "../format.js";
-import { copy, Grid, html, JobLink, Loaded, State, Time } from "../parts.js";
-import { runLink } from "./runs.js";
+import { copy, Grid, html, Loaded, Time } from "../parts.js";
+import { RunRows } from "./runs.js";
 import { useData } from "../state.js";
 
 const SIGNS = {
@@ -80,7 +80,7 @@ function Filled({ now, recent }) {
     }
     <h2>Latest runs</h2>
     <${Loaded} of=${recent}>
-    ${({ items }) => html`<${Grid} head=${RUN_HEAD} rows=${items.map(runRow)} />`}<//>
+    ${(page) => html`<${RunRows} page=${page} />`}<//>
     <p class="small dim">Newest event: received <${Time} at=${now.newestEventAt} />, happened
     <${Time} at=${now.newestEventTime} />.</p>`;
 }
@@ -100,14 +100,6 @@ const groupRow = (one) => [
       : html`<span class="chip ok">✓ up to date</span>`,
   ),
 ];
-const RUN_HEAD = ["job", "state", "started", "last event"];
-const runRow = (run) => [
-  shown(html`<${JobLink} of=${run.job} />`),
-  shown(html`<a href=${runLink(run)}><${State} state=${run.state} /></a>`),
-  shown(html`<${Time} at=${run.startedAt} />`),
-  shown(html`<${Time} at=${run.updatedAt} />`),
-];
-
 const SILENT_AFTER = 15 * 60; // seconds
 
 // How long no event came while runs are open.

@@ -129,11 +129,12 @@ export function Run({ params }) {
     )}
     ${
       run.facets.errorMessage &&
-      html`<div class="error"><pre>
+      html`<div class="error"><pre tabindex="0">
     ${run.facets.errorMessage.message}</pre>${
       run.facets.errorMessage.stackTrace &&
       html`<details>
-    <summary>stack trace</summary><pre>${run.facets.errorMessage.stackTrace}</pre></details>`
+    <summary>stack trace</summary>
+    <pre tabindex="0">${run.facets.errorMessage.stackTrace}</pre></details>`
     }</div>`
     }
     <${Work} run=${run} /><details><summary>Raw facets</summary>

@@ -352,58 +352,64 @@ function Columns({ table }) {
         ...nodes.filter((one) => one.distance === 0 && one.column).map((one) => one.column),
       ]),
     ];
-    const origins = (name) =>
-      edges.filter(
-        (edge) => by.get(edge.target)?.column === name && by.get(edge.target)?.distance === 0,
-      );
-    const kindOf = (edge) =>
-      (edge.transformations || edge.how || [edge])
-        .map((one) => one.subtype || one.type)
-        .filter(Boolean)
-        .join(", ");
-    return html`<${Grid} name="columns" empty="No columns are known."
-      head=${["column", "type", "comes from", "how"]} rows=${names.map((name) => {
-        const from = origins(name);
-        return [
-          {
-            show: html`<a class="mono" href=${address("/graph", {
-              node: table.id,
-              column: name,
-              of: table.id,
-            })}>${name}</a>`,
-            text: name,
-          },
-          fields.find((one) => one.name === name)?.type ||
-            (fields.some((one) => one.name === name)
-              ? ""
-              : {
-                  show: html`<span class="dim"
-                    title="column lineage names it, no schema does">not in its schema</span>`,
-                  text: "",
-                }),
-          {
-            show: html`${
-              from.length
-                ? from.map(
-                    (edge) => html`<div>
-              <${TableLink} of=${by.get(edge.source)} />
-              ${
-                by.get(edge.source).column &&
-                html`<span class="mono">.${by.get(edge.source).column}</span>`
-              }</div>`,
-                  )
-                : html`<span class="dim">no origin is known</span>`
-            }`,
-            text: from.map((edge) => edge.source).join(" "),
-          },
-          {
-            show: html`${from.map((edge) => html`<div class="nowrap">${kindOf(edge)}</div>`)}`,
-            text: from.map(kindOf).join(" "),
-          },
-        ];
-      })} />`;
+    // Each column that goes into this one once, with all the ways in which it does.
+    const origins = (name) => {
+      const sources = new Map();
+      for (const edge of edges) {
+        const target = by.get(edge.target);
+        if (target?.column !== name || target.distance !== 0) continue;
+        const how = (edge.transformations || edge.how || [edge])
+          .map((one) => one.subtype || one.type)
+          .filter(Boolean);
+        sources.set(edge.source, [...(sources.get(edge.source) || []), ...how]);
+      }
+      return [...sources].map(([id, how]) => ({ from: by.get(id), how: [...new Set(how)] }));
+    };
+    const row = (name) => {
+      const found = origins(name);
+      return [
+        { show: html`<${ColumnLink} table=${table} name=${name} />`, text: name },
+        typeOf(name, fields),
+        {
+          show: found.length
+            ? found.map(({ from, how }) => html`<${Origin} from=${from} how=${how} />`)
+            : html`<span class="dim">no origin is known</span>`,
+          text: found.map(({ from, how }) => `${from.id} ${how.join(" ")}`).join("; "),
+        },
+      ];
+    };
+    return html`<${Grid}
+      name="columns"
+      empty="No columns are known."
+      head=${["column", "type", "comes from"]}
+      rows=${names.map(row)}
+    />`;
   }}<//>`;
 }
+
+const ColumnLink = ({ table, name }) =>
+  html`<a
+    class="mono"
+    href=${address("/graph", { node: table.id, column: name, of: table.id })}
+    >${name}</a
+  >`;
+
+function typeOf(name, fields) {
+  const field = fields.find((one) => one.name === name);
+  if (field) return field.type || "";
+  return {
+    show: html`<span class="dim" title="column lineage names it, no schema does"
+      >not in its schema</span
+    >`,
+    text: "",
+  };
+}
+
+// A source column, with how its values go in as tags.
+const Origin = ({ from, how }) => html`<div class="origin">
+  <${TableLink} of=${from} />${from.column && html`<span class="mono">.${from.column}</span>`}
+  ${how.map((one) => html` <span class="chip">${one.toLowerCase().replaceAll("_", " ")}</span>`)}
+</div>`;
 
 export function Neighbours({ node }) {
   const graph = useData((signal) => get("/lineage", { node, depth: 1 }, signal), [node]);
@@ -453,7 +459,7 @@ export function Parts({ delay }) {
         class=${`${part.kind} ${same(part) ? "most" : ""}`}
         style=${{ width: `${(100 * part.seconds) / whole}%` }}
         title=${`${part.kind}: ${textOf(part)}`}
-        >${part.kind === "wait" ? "◷" : "▸"} ${textOf(part)}</span
+        >${part.kind === "wait" ? "‖" : "▸"} ${textOf(part)}</span
       >`,
   )}</div>`;
 }
@@ -475,7 +481,7 @@ function Delay({ delay, staleness, refused }) {
         : ""
     }.</p>
     <div class="panel pad"><${Parts} delay=${delay} /></div><div class="legend">
-    <span>◷ waited although its inputs were ready</span><span>▸ worked</span></div>
+    <span>‖ waited although its inputs were ready</span><span>▸ worked</span></div>
     <h2>Now</h2><p>${nowOf(staleness)}</p>`;
 }
 
