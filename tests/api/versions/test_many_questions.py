@@ -11,6 +11,7 @@ from sqlalchemy import Engine, create_engine, event
 
 from fixtures.versions_server.events import appended, committed, started
 from fixtures.versions_server.server import Server, running, tables
+from fixtures.waiting import wait_until
 from strandline.store.sql.engine import reading
 
 JSON = dict[str, Any]
@@ -54,8 +55,14 @@ def test_twenty_concurrent_queries_are_answered_beside_new_facts(
 ) -> None:
     method, path, body = QUESTIONS[question]
 
-    def ask(_: int) -> int:
-        return crowded.client.request(method, path, json=body).status_code
+    def ask(_: int) -> int | None:
+        """Return the status of the answer; who hears that the server is busy asks again."""
+
+        def answer() -> int | None:
+            status = crowded.client.request(method, path, json=body).status_code
+            return None if status == 503 else status
+
+        return wait_until(answer, every=0.5)
 
     with ThreadPoolExecutor(21) as threads:
         answers = threads.map(ask, range(60))

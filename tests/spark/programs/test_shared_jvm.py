@@ -138,6 +138,7 @@ def states(jvm: SharedJvm, name: str) -> list[str]:
 def test_concurrent_activation_makes_one_emitter(jvm: SharedJvm) -> None:
     with jvm.kernel() as kernel:
         kernel.ask("activation.disable(spark)")
+        wait_until(lambda: kernel.ask("emitters()") == 0)
 
         assert kernel.ask("enabled_at_once()") == 1
         kernel.end()
