@@ -11,7 +11,7 @@ from .values import is_harmless
 
 # Containers, not users: abfss://container@account.dfs.core.windows.net/path
 CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs", "viewfs")
-_SCHEME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.:-")
+_SCHEME_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.:-"
 _PARAMETERS = r"[?;](?:[^\s'\"`\\{]+|\{[^{}'\"\\]*\}|\{)*"
 _REST = re.compile(rf"[^\s'\"`<>\\?;]+(?:{_PARAMETERS})?|{_PARAMETERS}")
 # An address with more than a place. Only these are parsed: a text may have very many others.
@@ -121,21 +121,14 @@ def _cut_addresses(text: str, gone: str) -> str:
     address = _MORE_THAN_A_PLACE.search(text)
     while address:
         after = address.start() + 3
-        has_scheme = address.start() > end and text[after - 4] in _SCHEME_CHARACTERS
-        rest = _REST.match(text, after) if has_scheme else None
+        before = text[max(end, address.start() - 60) : address.start()]
+        scheme = before[len(before.rstrip(_SCHEME_CHARACTERS)) :]
+        rest = _REST.match(text, after) if scheme else None
         if rest:
-            scheme = _scheme_before(text, end, address.start())
-            pieces += [text[end:after], _cut_rest(scheme, rest[0], gone)]
+            pieces += [text[end:after], _cut_rest(scheme.lstrip("+.:-0123456789"), rest[0], gone)]
             end = after = rest.end()
         address = _MORE_THAN_A_PLACE.search(text, after)
     return "".join([*pieces, text[end:]]) if pieces else text
-
-
-def _scheme_before(text: str, least: int, end: int) -> str:
-    start = end
-    while start > max(least, end - 61) and text[start - 1] in _SCHEME_CHARACTERS:
-        start -= 1
-    return text[start:end].lstrip("+.:-0123456789")
 
 
 def _cut_rest(scheme: str, rest: str, gone: str) -> str:

@@ -1,7 +1,7 @@
 """Mentions of secrets: a name in a text, and the sign behind it."""
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .names import LONGEST, WORDS, ends_as_secret, strength_of
 from .sql import Outline
@@ -17,13 +17,12 @@ _TAIL = re.compile(
 _OTHER_NAMES = ("identified", "cookie")  # with forms of their own
 
 
-@dataclass(slots=True)
-class Mention:
+class Mention(NamedTuple):
     """A name at text[start:end] that may be a secret's.
 
     `name` is the end of it, if it is long, and `strength` is "strong" or "weak". `close` is the
     quote behind the name and `sign` what follows it; `blank` and `gap` are before and behind the
-    sign. A value would begin at text[at].
+    sign. A value would begin at text[at]. `in_part`: in a literal or comment of SQL.
     """
 
     text: str
@@ -33,11 +32,11 @@ class Mention:
     strength: str
     in_sql: bool
     in_part: bool
-    close: str = ""
-    sign: str = ""
-    blank: str = ""
-    gap: str = ""
-    at: int = 0
+    close: str
+    sign: str
+    blank: str
+    gap: str
+    at: int
 
     def before(self, length: int) -> str:
         """Return the characters before the name."""
@@ -77,16 +76,28 @@ def next_mention(text: str, outline: Outline, at: int) -> Mention | None:
         name = text[max(start, end - LONGEST) : end]
         strength = strength_of(name)
         if strength or any(other in name.lower() for other in _OTHER_NAMES):
-            mention = Mention(
-                text, start, end, name, strength, outline.sql <= start, outline.is_part
-            )
-            tail = _TAIL.match(text, end)
-            assert tail is not None  # each of its parts may be empty
-            mention.close, mention.sign = tail["close"] or "", tail["sign"] or ""
-            mention.blank, mention.gap, mention.at = tail["blank"], tail["gap"], tail.end()
-            return mention
+            return _mention(text, start, end, strength, outline)
         word = _ANY_WORD.search(lowered, end)
     return None
+
+
+def _mention(text: str, start: int, end: int, strength: str, outline: Outline) -> Mention:
+    tail = _TAIL.match(text, end)
+    assert tail is not None  # each of its parts may be empty
+    return Mention(
+        text,
+        start,
+        end,
+        name=text[max(start, end - LONGEST) : end],
+        strength=strength,
+        in_sql=outline.sql <= start,
+        in_part=outline.is_part,
+        close=tail["close"] or "",
+        sign=tail["sign"] or "",
+        blank=tail["blank"],
+        gap=tail["gap"],
+        at=tail.end(),
+    )
 
 
 def _start_of_word(lowered: str, at: int, least: int) -> int:

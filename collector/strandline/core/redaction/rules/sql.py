@@ -68,12 +68,11 @@ def outline_of(text: str, *, is_part: bool = False) -> Outline:
     >>> outline_of("Error in SELECT a FROM t").sql, outline_of("Select a file, token: x").sql
     (9, 23)
     """
-    sql, parts = len(text), []
-    begin = _BEGINS.match(text) or _CONTAINS.search(text)
-    if begin:
-        start = 0 if begin.re is _BEGINS else begin.start()
-        if (found := _parts_of(text, start)) is not None:
-            sql, parts = start, found
+    statement = _BEGINS.match(text) or _CONTAINS.search(text)
+    sql = statement.start() if statement else len(text)
+    parts = _parts_of(text, sql)
+    if parts is None:
+        sql, parts = len(text), []
     pieces: list[str] = []
     end = 0
     for part in parts:
@@ -83,9 +82,9 @@ def outline_of(text: str, *, is_part: bool = False) -> Outline:
 
 
 def _parts_of(text: str, start: int) -> list[Part] | None:
-    """Return the literals and comments of a statement, without those that are a name.
+    """Return the literals and comments from a place on, without those that are a name.
 
-    None: a literal does not end, or a word touches it, so the text is prose.
+    Return None if a literal does not end, or if a word touches it: then the text is prose.
     """
     parts = []
     for lexeme in _LEXEME.finditer(text, start):

@@ -1,44 +1,35 @@
 """Secrets with a known form of their own, whatever stands around them."""
 
 import re
-from typing import NamedTuple
 
-
-class TokenForm(NamedTuple):
-    """A kind of token: its possible beginnings, the rest, and the rest's least length."""
-
-    beginnings: tuple[str, ...]
-    rest: str
-    least: int
-
-
+# Kinds of tokens: their beginnings, the rest, and the rest's least length.
 TOKENS = (
-    TokenForm(("AKIA", "ASIA"), r"[A-Z0-9]{12,}(?![A-Za-z0-9_])", 12),
-    TokenForm(("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"[A-Za-z0-9]{20,}", 20),
-    TokenForm(("github_pat_",), r"\w{20,}", 20),
-    TokenForm(("glpat-", "glrt-", "gldt-"), r"[\w-]{16,}", 16),
-    TokenForm(("xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-"), r"[\w-]{8,}", 8),
-    TokenForm(("xapp-",), r"(?=[\w-]*\d)[\w-]{16,}", 16),
-    TokenForm(("eyJ",), r"(?<!-eyJ)[\w-]{6,}\.[\w-]+\.[\w-]*", 6),
-    TokenForm(("slk_",), r"[\w-]{40,}", 40),
-    TokenForm(("st_",), r"(?<!-st_)[A-Za-z0-9]{4,32}_(?=[\w-]*\d)(?=[\w-]*[A-Z])[\w-]{20,}", 25),
-    TokenForm(("dapi",), r"[0-9a-f]{16,}", 16),
-    TokenForm(("AIza",), r"[\w-]{20,}", 20),
-    TokenForm(("ya29.",), r"(?<!-ya29.)[\w-]{20,}", 20),
-    TokenForm(
+    (("AKIA", "ASIA"), r"[A-Z0-9]{12,}(?![A-Za-z0-9_])", 12),
+    (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"[A-Za-z0-9]{20,}", 20),
+    (("github_pat_",), r"\w{20,}", 20),
+    (("glpat-", "glrt-", "gldt-"), r"[\w-]{16,}", 16),
+    (("xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-"), r"[\w-]{8,}", 8),
+    (("xapp-",), r"(?=[\w-]*\d)[\w-]{16,}", 16),
+    (("eyJ",), r"(?<!-eyJ)[\w-]{6,}\.[\w-]+\.[\w-]*", 6),
+    (("slk_",), r"[\w-]{40,}", 40),
+    (("st_",), r"(?<!-st_)[A-Za-z0-9]{4,32}_(?=[\w-]*\d)(?=[\w-]*[A-Z])[\w-]{20,}", 25),
+    (("dapi",), r"[0-9a-f]{16,}", 16),
+    (("AIza",), r"[\w-]{20,}", 20),
+    (("ya29.",), r"(?<!-ya29.)[\w-]{20,}", 20),
+    (
         ("sk_live_", "pk_live_", "rk_live_", "sk_test_", "pk_test_", "rk_test_"),
         r"[A-Za-z0-9]{12,}",
         12,
     ),
-    TokenForm(("sk-",), r"(?<!-sk-)(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{20,}", 20),
-    TokenForm(("npm_",), r"[A-Za-z0-9]{36}", 36),
-    TokenForm(("hf_",), r"(?=[A-Za-z]*\d)[A-Za-z0-9]{30,}", 30),
-    TokenForm(("pypi-",), r"(?=[\w-]*\d)(?=[\w-]*[A-Z])[\w-]{16,}", 16),
-    TokenForm(("hvs.", "hvb."), r"[\w-]{20,}", 20),
-    TokenForm(("dckr_pat_", "dop_v1_", "rubygems_"), r"(?=[\w-]*\d)[\w-]{20,}", 20),
-    TokenForm(("SG.",), r"[\w-]{16,}\.[\w-]{16,}", 16),
-    TokenForm(("shpat_", "shpss_", "shpca_"), r"[0-9a-fA-F]{16,}", 16),
-    TokenForm(("AGE-SECRET-KEY-", "NRAK-"), r"[A-Z0-9]{20,}", 20),
+    (("sk-",), r"(?<!-sk-)(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{20,}", 20),
+    (("npm_",), r"[A-Za-z0-9]{36}", 36),
+    (("hf_",), r"(?=[A-Za-z]*\d)[A-Za-z0-9]{30,}", 30),
+    (("pypi-",), r"(?=[\w-]*\d)(?=[\w-]*[A-Z])[\w-]{16,}", 16),
+    (("hvs.", "hvb."), r"[\w-]{20,}", 20),
+    (("dckr_pat_", "dop_v1_", "rubygems_"), r"(?=[\w-]*\d)[\w-]{20,}", 20),
+    (("SG.",), r"[\w-]{16,}\.[\w-]{16,}", 16),
+    (("shpat_", "shpss_", "shpca_"), r"[0-9a-fA-F]{16,}", 16),
+    (("AGE-SECRET-KEY-", "NRAK-"), r"[A-Z0-9]{20,}", 20),
 )
 _SCHEMES = ("Bearer", "bearer", "BEARER", "Basic", "basic", "BASIC")
 _AFTER_SCHEME = r"\s+(?=[\w+/=.~-]*\d)[\w+/=.~-]{16,}"
@@ -50,7 +41,7 @@ def _pattern(beginning: str, rest: str) -> re.Pattern[str]:
     return re.compile(rf"{start}(?<![A-Za-z0-9_]{start}){rest}", re.ASCII)
 
 
-_PATTERNS = [(word, _pattern(word, form.rest)) for form in TOKENS for word in form.beginnings]
+_PATTERNS = [(word, _pattern(word, rest)) for words, rest, _ in TOKENS for word in words]
 _PATTERNS += [(scheme, _pattern(scheme, _AFTER_SCHEME)) for scheme in _SCHEMES]
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
@@ -63,9 +54,9 @@ _KEY_BODY = re.compile(r"\s*(?:[\r\n]|\\+[rn])|\s*[A-Za-z0-9+/=]{20}")
 # In lower case and without look-around: each text with a token matches one of these.
 HINTS = "|".join(
     [
-        re.escape(word.lower()) + rf"[a-z0-9_.-]{{{form.least}}}"
-        for form in TOKENS
-        for word in form.beginnings
+        re.escape(word.lower()) + rf"[a-z0-9_.-]{{{least}}}"
+        for words, _, least in TOKENS
+        for word in words
     ]
     + [r"(?:bearer|basic)(?:[ \t\n\r\f\v]|\\[nrtf])"]
 )
