@@ -212,7 +212,12 @@ def _server_password(literals: list[str]) -> Iterable[int]:
 
 
 def _login_password(literals: list[str]) -> Iterable[int]:
-    """Choose the last of a user and a password, with or without an address before them."""
+    """Choose the last of a user and a password, with or without an address before them.
+
+    A literal that stands alone is chosen if it was generated.
+    """
+    if len(literals) == 1:
+        return (0,) if is_generated(literals[0]) else ()
     has_address = len(literals) > 2 and "://" in literals[0]
     number = 2 if has_address else 1
     return () if len(literals) != number + 1 or is_harmless(literals[number]) else (number,)

@@ -3,7 +3,7 @@
 import re
 
 from .mentions import Mention
-from .names import LONGEST, ends_as_secret
+from .names import LONGEST, ends_as_secret, is_secret
 from .values import Value, is_generated, is_mixed, quoted_at, word_at
 
 _SAYS = re.compile(
@@ -18,7 +18,7 @@ _ANNOUNCES = re.compile(r"(?:\s{1,5}[\w@.'\"-]{1,100}){1,8}?:\s{1,5}")
 _SENTENCE_END = re.compile(r"\s*(?:[.,;:!?)\]\r\n]|\Z)")
 _SNAKE_CASE = re.compile(r"[a-z]+(?:_[a-z0-9]+)+", re.IGNORECASE)
 _KNOWN_FORMAT = re.compile(
-    r"(?:sha-?\d+|md5|base64|utf-?\d+|[hre]s\d{3}|oauth2?|v?\d+(?:\.\d+)*|\d+[-a-z]{1,8}|https?|"
+    r"(?:sha-?\d+|argon2\w*|md5|base64|utf-?\d+|[hre]s\d{3}|oauth2?|v?\d+(?:\.\d+)*|\d+[-a-z]{1,8}|https?|"
     r"\d{4}-\d\d-\d\d.*)",
     re.IGNORECASE,
 )
@@ -39,7 +39,8 @@ def announced(mention: Mention) -> Value | None:
         return None
     words = _ANNOUNCES.match(mention.text, mention.end)
     value = word_at(mention.text, words.end()) if words else None
-    return value if value and is_mixed(mention.content(value)) else None
+    content = mention.content(value) if value else ""
+    return value if is_mixed(content) and not _KNOWN_FORMAT.fullmatch(content) else None
 
 
 def said(mention: Mention) -> Value | None:
@@ -65,6 +66,8 @@ def followed(mention: Mention) -> Value | None:
     content = mention.content(value).rstrip(".:!?")
     if not mention.is_strong:
         return value if len(content) >= 8 and is_mixed(content) else None
+    if "-" in content and is_secret(content):  # secret db1-credentials
+        return None
     least = 10 if mention.name.lower() == "token" else 6
     if not ends_as_secret(mention.name) or len(content) < least or _SNAKE_CASE.fullmatch(content):
         return None

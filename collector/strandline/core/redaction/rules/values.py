@@ -32,7 +32,9 @@ _REST = re.compile(rf"(?:{_BARE})*")
 _STARTS_WORD = re.compile(r"[^\s'\",;()&{}\[\]<>|=-]")
 NUMBER = re.compile(r"-?\d[\w.+-]*")
 _SCHEME = re.compile(
-    r"(?:Bearer|Basic|Digest|Token|ApiKey|Negotiate|SharedKey)\s+(?=[\w+/.~\[-])", re.IGNORECASE
+    r"(?:Bearer|Basic|Digest|Token|ApiKey|Negotiate|SharedKey|OAuth|JWT|Splunk|GenieKey)\s+"
+    r"(?=[\w+/.~\[-])",
+    re.IGNORECASE,
 )
 
 _LONGEST_HARMLESS = 200
