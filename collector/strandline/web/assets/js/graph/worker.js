@@ -6,6 +6,7 @@ const FRAME_PAD = 14;
 const FRAME_TITLE = 24;
 const TALLEST = 1300; // pixels; two windows
 const WIDEST_MAP = 2600;
+const MOST_LINKS_A_BOX = 2; // with more, layers take seconds and are wider than any window
 const COLUMN_GAP = 72;
 const GAP = { x: 44, y: 30 };
 const SHAPE = 2.2; // how much wider than high rows are
@@ -64,6 +65,9 @@ function sideOf({ x, y, width, height }, point) {
 
 // A whole graph: layers from left to right, boxes inside their frames.
 function byLayers(boxes, links, frames) {
+  const isMap = boxes.some(({ isPlace }) => isPlace);
+  if (isMap && links.length > MOST_LINKS_A_BOX * boxes.length)
+    return byRows(boxes, frames, byBalance(boxes, links));
   const graph = new Graph({ compound: true });
   graph.setGraph({
     rankdir: "LR",
@@ -94,7 +98,7 @@ function byLayers(boxes, links, frames) {
     const { x, y } = graph.node(id);
     places[id] = { x: x - width / 2, y: y - height / 2, width, height };
   }
-  const isTooWide = boxes.some(({ isPlace }) => isPlace) && graph.graph().width > WIDEST_MAP;
+  const isTooWide = isMap && graph.graph().width > WIDEST_MAP;
   if (isTooWide || graph.graph().height > TALLEST) return byRows(boxes, frames, places);
   const routes = {};
   for (const { source, target } of links) {
@@ -107,6 +111,17 @@ function byLayers(boxes, links, frames) {
   }
   const { width, height } = graph.graph();
   return { places, frames: aroundTheirBoxes(boxes, frames, places), routes, width, height };
+}
+
+// An order from left to right where so many links run both ways that there are no layers: what
+// feeds more than it is fed comes first.
+function byBalance(boxes, links) {
+  const order = Object.fromEntries(boxes.map((box) => [box.id, { x: 0 }]));
+  for (const { source, target } of links) {
+    order[source].x -= 1;
+    order[target].x += 1;
+  }
+  return order;
 }
 
 // The rectangle of each frame, around its boxes and the frames inside it.
