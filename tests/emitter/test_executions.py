@@ -19,6 +19,7 @@ from fixtures.emitter.builders import (
     table,
 )
 from fixtures.emitter.plans import Answers, Plan, ended, started
+from fixtures.emitter.schemas import faults_of
 from strandline_spark.conf import Conf
 from strandline_spark.extraction.refused_writes import RefusedWrite
 from strandline_spark.model.flip314 import LineageDataset, LineageEdge, LineageVertex
@@ -74,7 +75,8 @@ def test_view_says_that_it_is_one() -> None:
 
 @pytest.mark.parametrize(("error", "change"), [(None, "RENAME"), ("it is there", "ALTER")])
 def test_rename_is_told_once_it_is_done(error: str | None, change: str) -> None:
-    renamed = Statement("RenameTable", outputs=(Output(CREDITS, "rename", before=("w", "old")),))
+    output = Output(CREDITS, "rename", before=("w", "old"), renamed={"id": "number"})
+    renamed = Statement("RenameTable", outputs=(output,))
     plan = Plan(insert(CREDITS), renamed)
     made, sent = actions()
     execution = Execution(started(1, plan), 0)
@@ -84,6 +86,9 @@ def test_rename_is_told_once_it_is_done(error: str | None, change: str) -> None:
     facet = sent.events[-1]["outputs"][0]["facets"]["lifecycleStateChange"]
     assert facet["lifecycleStateChange"] == change
     assert ("previousIdentifier" in facet) == (error is None)
+    told = sent.events[-1]["outputs"][0].get("outputFacets", {}).get("strandline_snapshot")
+    assert told == (None if error else {**told, "renamedColumns": {"id": "number"}})
+    assert faults_of(sent.events[-1]) == []
 
 
 @pytest.mark.parametrize(

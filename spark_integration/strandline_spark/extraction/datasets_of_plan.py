@@ -6,7 +6,7 @@ Its plan, the datasets it reads and those it writes, each with the format that k
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Literal
 
@@ -60,6 +60,7 @@ class Target:
     whole: bool = False  # it replaces everything that the dataset held
     completes: bool = False  # by the whole result of a streaming query
     before: tuple[str, str] | None = None  # the name that a rename takes from it
+    renamed: Mapping[str, str] = field(default_factory=dict)  # columns by their old names
 
     @property
     def nameless(self) -> bool:
@@ -206,6 +207,7 @@ def _target(write: Write, jvm: Jvm) -> Target | None:
         write.whole,
         write.completes,
         _name_before(write.before, knowing[1], jvm) if write.before is not None else None,
+        write.renamed,
     )
 
 

@@ -99,7 +99,15 @@ def _columns_changed(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     mention = Mention(
         fields_of(table.schema()), table=table, catalog=catalog, identifier=identifier
     )
-    return [Write(mention, "alter")]
+    return [Write(mention, "alter", renamed=_renamed_column(plan, root, jvm))]
+
+
+def _renamed_column(plan: JavaObject, root: Node, jvm: Jvm) -> dict[str, str]:
+    """Return the new name by the old one; a field inside a column has its path."""
+    if root.name != "RenameColumn":
+        return {}
+    *outer, old = map(str, jvm.sequence(plan.column().name()))
+    return {".".join([*outer, old]): ".".join([*outer, str(plan.newName())])}
 
 
 def _columns_changed_in_session(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:

@@ -506,7 +506,9 @@ class PlanReader:
 
     def _output(self, target: Target, execution: JavaObject, commits: Sequence[Commit]) -> Output:
         if target.operation in _DEFINING:  # no rows are written
-            return Output(target.dataset, target.operation, before=target.before)
+            return Output(
+                target.dataset, target.operation, before=target.before, renamed=target.renamed
+            )
         if target.batch is not None and target.format.names_batches:
             snapshot = target.format.written_by_batch(
                 target.mention, target.batch, commits, self._jvm

@@ -5,8 +5,8 @@ And the ways in which a format describes its own commands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.client import JavaObject, Jvm
@@ -22,6 +22,7 @@ class Write:
     `fills`: rows are written too. `batch`: a streaming query's micro-batch.
     `whole`: everything that the table held is replaced; `completes`: by the whole result of a query.
     `before`: the same table under the name that it had until now.
+    `renamed`: columns of it by their old names.
     """
 
     mention: Mention
@@ -36,6 +37,7 @@ class Write:
     whole: bool = False
     completes: bool = False
     before: Mention | None = None
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 Reader = Callable[[JavaObject, Node, Jvm], list[Write]]

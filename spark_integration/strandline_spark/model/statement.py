@@ -150,6 +150,9 @@ class Output:
     operation: Operation
     statistics: Mapping[str, int] = field(default_factory=dict)
     before: tuple[str, str] | None = None  # namespace and name that it had, once it is renamed
+    renamed: Mapping[str, str] = field(
+        default_factory=dict
+    )  # columns by their old names, once done
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,6 +131,10 @@ def _output(output: Output, statement: Statement, *, explicit: bool) -> OutputDa
     elif output.operation in _STATES:
         facets["lifecycleStateChange"] = _Lifecycle(_STATES[output.operation])
     output_facets = _snapshot_facet(dataset.snapshots, StrandlineSnapshotOutputDatasetFacet)
+    if output.renamed:
+        output_facets["strandline_snapshot"] = StrandlineSnapshotOutputDatasetFacet(
+            format=dataset.format, renamedColumns=dict(output.renamed)
+        )
     if output.statistics:
         statistic = output.statistics.get
         output_facets["outputStatistics"] = (

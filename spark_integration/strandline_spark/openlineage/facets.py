@@ -84,7 +84,7 @@ class OtherSnapshot:
 @attr.define(kw_only=True, slots=False)  # two bases with slots would conflict
 class _Snapshot:
     format: str
-    snapshotId: str  # noqa: N815
+    snapshotId: str | None = None  # noqa: N815
     parentSnapshotId: str | None = None  # noqa: N815
     fromSnapshotId: str | None = None  # noqa: N815
     barrierId: int | None = None  # noqa: N815
@@ -113,10 +113,11 @@ class StrandlineSnapshotInputDatasetFacet(_Snapshot, InputDatasetFacet):
 
 @attr.define(kw_only=True)
 class StrandlineSnapshotOutputDatasetFacet(_Snapshot, OutputDatasetFacet):
-    """The snapshot of a table that was made."""
+    """The snapshot of a table that was made, or the columns of it that were renamed."""
 
     replacesTable: bool | None = None  # noqa: N815
     completes: bool | None = None
+    renamedColumns: dict[str, str] | None = None  # noqa: N815
 
     @staticmethod
     def _get_schema() -> str:

@@ -327,7 +327,7 @@ def folded(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
 
 def _without_renames(statement: Statement) -> Statement:
     """Return a statement that failed: what it was to rename has the name that it had."""
-    outputs = tuple(replace(output, before=None) for output in statement.outputs)
+    outputs = tuple(replace(output, before=None, renamed={}) for output in statement.outputs)
     return replace(statement, outputs=outputs)
 
 

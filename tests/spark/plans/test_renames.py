@@ -11,7 +11,7 @@ import pytest
 from fixtures.spark_lake import formats, needs
 from fixtures.spark_lake.analysis import analysed
 from strandline_spark.extraction.reader import PlanReader
-from strandline_spark.model.statement import Output
+from strandline_spark.model.statement import Output, Statement
 from strandline_spark.openlineage.datasets import outputs_of
 
 pytestmark = pytest.mark.spark
@@ -119,3 +119,34 @@ def test_change_of_columns_tells_the_new_ones(lake: Any, table: str) -> None:
 
     assert output.operation == "alter"
     assert [field.name for field in output.dataset.schema] == ["id", "x"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param("moved.columns USING delta", marks=delta),
+        pytest.param("lake.moved.columns USING iceberg", marks=iceberg),
+    ],
+)
+def test_rename_of_a_column_tells_both_names(lake: Any, table: str) -> None:
+    name = table.partition(" ")[0]
+    mapped = " TBLPROPERTIES ('delta.columnMapping.mode' = 'name')" if "delta" in table else ""
+    lake.sql(f"CREATE TABLE {name} (id INT, it STRUCT<old: INT>) {table.partition(' ')[2]}{mapped}")
+    execution = analysed(lake, f"ALTER TABLE {name} RENAME COLUMN id TO number")
+    start = PlanReader(lake).at_start(execution).outputs[0]
+    output = done(lake, f"ALTER TABLE {name} RENAME COLUMN id TO number")
+    inside = done(lake, f"ALTER TABLE {name} RENAME COLUMN it.old TO new")
+    facets: Any = outputs_of([Statement("RenameColumn", outputs=(output,))])[0].outputFacets
+
+    assert (output.operation, output.renamed) == ("alter", {"id": "number"})
+    assert [field.name for field in output.dataset.schema] == ["number", "it"]
+    assert (start.renamed, inside.renamed) == ({}, {"it.old": "it.new"})
+    assert facets["strandline_snapshot"].renamedColumns == {"id": "number"}
+
+
+def test_name_goes_to_another_folder_by_set_location(lake: Any, tmp_path: Path) -> None:
+    lake.sql("CREATE TABLE moved.placed USING parquet AS SELECT 1 AS id")
+    output = done(lake, f"ALTER TABLE moved.placed SET LOCATION '{tmp_path}/there'")
+
+    assert (output.operation, output.dataset.name) == ("alter", f"{tmp_path}/there")
+    assert output.dataset.symlinks[0].name == "moved.placed"
