@@ -18,6 +18,9 @@ _WITHOUT_COLUMNS = {
     "TruncateTable",
     "CreateTable",
     "ReplaceTable",
+    "LoadDataCommand",
+    "AlterTableAddPartitionCommand",
+    "AlterTableSetLocationCommand",
 }
 _QUERIES = ("query", "plan")
 

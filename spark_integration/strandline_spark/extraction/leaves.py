@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from strandline_spark.extraction.brought_in import BROUGHT_IN
 from strandline_spark.extraction.unread import UNREADABLE, unread
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.registry import PLANS_IN, READS
@@ -53,11 +54,11 @@ def mentions_of(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
 
 
 def read_by_commands(plan: JavaObject, root: Node, jvm: Jvm) -> Sequence[Mention]:
-    """Return what a format's own command reads that is no plan inside it.
+    """Return what a command reads that is no plan inside it.
 
-    The table that is cloned, the version that is restored.
+    The table that is cloned, the version that is restored, the files that are loaded.
     """
-    read = READS.get(root.name)
+    read = READS.get(root.name) or BROUGHT_IN.get(root.name)
     try:
         return read(plan, jvm) if read is not None else ()
     except UNREADABLE as error:

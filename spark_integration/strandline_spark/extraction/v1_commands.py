@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from strandline_spark.extraction.brought_in import BROUGHT_IN
 from strandline_spark.extraction.leaves import mentions_of
 from strandline_spark.formats.catalog_tables import name_of
 from strandline_spark.formats.mention import Mention
@@ -146,13 +147,13 @@ def default_path(identifier: JavaObject, jvm: Jvm) -> str | None:
 
 
 def _on_name(operation: Operation) -> Reader:
-    """DROP, TRUNCATE and LOAD DATA name their table only.
+    """DROP and TRUNCATE name their table only.
 
     Once it is dropped nothing is left to ask.
     """
 
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-        identifier = plan.table() if operation == "append" else plan.tableName()
+        identifier = plan.tableName()
         try:
             table = jvm.session.sessionState().catalog().getTableMetadata(identifier)
         except JAVA_FAILED:
@@ -164,6 +165,32 @@ def _on_name(operation: Operation) -> Reader:
         return [Write(mention, operation, whole=operation == "truncate")]
 
     return read
+
+
+def _load_data(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """LOAD DATA, which replaces a table's files, or a partition's, where it is told to."""
+    table = jvm.session.sessionState().catalog().getTableMetadata(plan.table())
+    mention = of_table(table, fields_of(table.schema()), jvm)
+    if not plan.isOverwrite():
+        return [Write(mention, "append")]
+    return [Write(mention, "overwrite", whole=optional(plan.partition()) is None)]
+
+
+def _new_partitions(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """ADD PARTITION; one without a place outside of the table's brings no rows."""
+    if not BROUGHT_IN[root.name](plan, jvm):
+        return []
+    table = jvm.session.sessionState().catalog().getTableMetadata(plan.tableName())
+    return [Write(of_table(table, fields_of(table.schema()), jvm), "append")]
+
+
+def _new_location(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """SET LOCATION: the name is that of another folder from now on, or a partition is."""
+    table = jvm.session.sessionState().catalog().getTableMetadata(plan.tableName())
+    if optional(plan.partitionSpec()) is not None:
+        return [Write(of_table(table, fields_of(table.schema()), jvm), "overwrite")]
+    keep(table, "location", str(plan.location()))
+    return [Write(of_table(table, fields_of(table.schema()), jvm), "alter")]
 
 
 def _view(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -210,6 +237,8 @@ COMMANDS: dict[str, Reader] = {
     "InsertIntoHiveTable": _hive_table,
     "DropTableCommand": _on_name("drop"),
     "TruncateTableCommand": _on_name("truncate"),
-    "LoadDataCommand": _on_name("append"),
+    "LoadDataCommand": _load_data,
+    "AlterTableAddPartitionCommand": _new_partitions,
+    "AlterTableSetLocationCommand": _new_location,
     "CreateViewCommand": _view,
 }

@@ -48,7 +48,7 @@ V2_FILE_TABLES = (
 )
 HADOOP_RELATION = f"{SOURCES}HadoopFsRelation"
 KAFKA = f"{SPARK}sql.kafka010."
-HADOOP_PATH = "org.apache.hadoop.fs.Path"
+HADOOP_PATH, FILE_SYSTEM = "org.apache.hadoop.fs.Path", "org.apache.hadoop.fs.FileSystem"
 # Without these a refused write of a DataFrame to a table of such a source is named by its path.
 DATA_SOURCE = f"{SOURCES}DataSource"
 OPTIONS_MAP = f"{SPARK}sql.util.CaseInsensitiveStringMap"
