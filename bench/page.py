@@ -53,8 +53,7 @@ def run(short: bool) -> None:
         print("page: skipped, no Chromium here", file=sys.stderr)
         return
     for nodes in (16, 200) if short else (16, 300, 2_000, 20_000):
-        events = [_event(number, nodes // 2) for number in range(nodes // 2)]
-        _measure(chromium, events, f"{nodes}", f"{nodes} nodes in the store")
+        _measure(chromium, layered(nodes), f"{nodes}", f"{nodes} nodes in the store")
     for readers in (40,) if short else (400, 4_000):
         events = [_event(number, readers + 1, of_hub=1) for number in range(readers + 1)]
         _measure(chromium, events, f"hub_{readers}", f"{readers} jobs read one table")
@@ -116,6 +115,11 @@ def store(events: list[dict[str, Any]]) -> Iterator[str]:
                     "/api/v1/lineage/batch", json=events[first : first + 100]
                 ).raise_for_status()
         yield url
+
+
+def layered(nodes: int) -> list[dict[str, Any]]:
+    """Return the events of a layered graph of about so many tables and jobs, half of each."""
+    return [_event(number, nodes // 2) for number in range(nodes // 2)]
 
 
 def _event(number: int, tables: int, of_hub: int = 10) -> dict[str, Any]:
