@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         "strandline",
         usage="strandline [-h] [--version] COMMAND ...",
-        description="Lineage by snapshot and barrier.",
+        description="Snapshot-level lineage for Spark and the lakehouse.",
         epilog=EPILOG,
     )
     parser.add_argument("--version", action="version", version=f"strandline {__version__}")

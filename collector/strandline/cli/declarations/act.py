@@ -20,13 +20,13 @@ def expire_arguments(parser: ArgumentParser) -> None:
         "--execute", action="store_true", help="drop what is expirable, through pyiceberg"
     )
     parser.add_argument(
-        "--no-tags", action="store_true", help="with --execute: put no tags on what is needed"
+        "--no-tags", action="store_true", help="with --execute: do not tag pinned snapshots"
     )
     parser.add_argument(
         "--watch",
         type=float,
         metavar="SECONDS",
-        help="with --execute: look again every so many seconds, until stopped",
+        help="with --execute: repeat every so many seconds, until stopped",
     )
     add_catalog_properties(parser)
 
@@ -42,13 +42,13 @@ def rollback_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="JOB",
-        help="a job whose checkpoint is gone",
+        help="a job whose checkpoint is lost",
     )
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument(
         "--rehearse",
         action="store_true",
-        help="say what --execute would change, and change nothing",
+        help="print what --execute would change, and change nothing",
     )
     ways.add_argument(
         "--execute", action="store_true", help="carry the steps out, through pyiceberg"
@@ -56,7 +56,7 @@ def rollback_arguments(parser: ArgumentParser) -> None:
     ways.add_argument(
         "--done",
         action="store_true",
-        help="the steps are carried out: go on in the next generation",
+        help="the steps were done by hand: raise the generation",
     )
     add_catalog_properties(parser)
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
@@ -126,9 +126,9 @@ def exports_arguments(parser: ArgumentParser) -> None:
         nargs="?",
         default="list",
         choices=EXPORT_ACTIONS,
-        help="list (default); parked: what was refused, and why; preview: what would be sent next; "
-        "replay: what is parked "
-        "again; resend: all that is known again; forget: give the target up",
+        help="list (default); parked: rejected items with reasons; preview: what would be sent "
+        "next; replay: send parked items again; resend: send everything again; "
+        "forget: remove the target",
     )
     parser.add_argument("name", nargs="?", help="the target")
     add_list_output(parser)
@@ -144,7 +144,7 @@ def import_arguments(parser: ArgumentParser) -> None:
         nargs="?",
         help="a Marquez' address, else that of the settings; a file of DataHub's metadata",
     )
-    parser.add_argument("--json", action="store_true", help="what was taken as JSON")
+    parser.add_argument("--json", action="store_true", help="what was imported, as JSON")
 
 
 def forget_arguments(parser: ArgumentParser) -> None:
@@ -168,7 +168,7 @@ def forget_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--of", nargs=2, metavar=NAMED, help="the job of the run")
     parser.add_argument(
-        "--execute", action="store_true", help="take it out; without this only count the rows"
+        "--execute", action="store_true", help="delete it; without this only count the rows"
     )
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
@@ -176,7 +176,7 @@ def forget_arguments(parser: ArgumentParser) -> None:
 def retention_arguments(parser: ArgumentParser) -> None:
     """Add the command's own arguments."""
     parser.add_argument(
-        "--execute", action="store_true", help="drop it now; without this only count the events"
+        "--execute", action="store_true", help="delete now; without this only count the events"
     )
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
@@ -184,25 +184,25 @@ def retention_arguments(parser: ArgumentParser) -> None:
 COMMANDS = (
     Command(
         "expire",
-        "which snapshots nobody needs any more, and why others stay",
+        "list expirable snapshots, and why others are pinned",
         "expire:run",
         expire_arguments,
     ),
     Command(
         "rollback",
-        "the steps that take a table and what is made from it back",
+        "plan, or execute, going back to a barrier with a table and its downstream tables",
         "rollback:run",
         rollback_arguments,
     ),
     Command(
         "retire",
-        "retire a stopped job, so that it blocks no version",
+        "stop waiting for a job that will not return",
         "retire:run",
         retire_arguments,
     ),
     Command(
         "catalog-options",
-        "what catalogs show of lineage, listed or set",
+        "list or set what the lineage tables show of a catalog",
         "catalog_options:run",
         catalog_options_arguments,
     ),
@@ -214,7 +214,7 @@ COMMANDS = (
     ),
     Command(
         "export",
-        "send all that is known to a catalog, or into a file",
+        "export everything stored to a catalog or into a file",
         "export:run",
         export_arguments,
         shows=(
@@ -230,27 +230,27 @@ COMMANDS = (
     ),
     Command(
         "exports",
-        "how far each target of exports is, and what it refused",
+        "show the state of each export target, and its parked items",
         "exports:run",
         exports_arguments,
     ),
     Command(
         "import",
-        "take over what a Marquez, or a file of DataHub's metadata, holds",
+        "import from Marquez, or from a file of DataHub's metadata",
         "import_from:run",
         import_arguments,
         shows=("database_url", "marquez_url", "marquez_token_file"),
     ),
     Command(
         "forget",
-        "take a job, dataset, run, namespace, event or secret out of the store; "
-        "without --execute only count",
+        "delete a job, dataset, run, namespace, event or secret from the store; "
+        "only counts without --execute",
         "forget:run",
         forget_arguments,
     ),
     Command(
         "retention",
-        "drop what is older than STRANDLINE_RETENTION_DAYS; without --execute only count",
+        "delete what is older than STRANDLINE_RETENTION_DAYS; only counts without --execute",
         "retention:run",
         retention_arguments,
     ),

@@ -26,12 +26,12 @@ from strandline.core.versions.promises import PROMISES
 
 
 def _limits(parser: ArgumentParser) -> None:
-    parser.add_argument("--depth", type=node_count, help="how many jobs on the way (default: all)")
+    parser.add_argument("--depth", type=node_count, help="jobs on a path at most (default: all)")
     parser.add_argument(
         "--limit",
         type=number(1, MOST_OF_DATABASE),
         default=5_000,
-        help="how many nodes at most (default: 5000)",
+        help="nodes at most (default: 5000)",
     )
 
 
@@ -41,23 +41,23 @@ def lineage_arguments(parser: ArgumentParser) -> None:
         "node",
         nargs="+",
         help="dataset:NAMESPACE:NAME, job:NAMESPACE:NAME, or a short name like bank.balance; "
-        "or run:ID alone: the runs it stands on",
+        "or run:ID alone: the runs upstream of it",
     )
     parser.add_argument("--direction", choices=DIRECTIONS, default="both")
-    parser.add_argument("--depth", type=node_count, help="how many jobs on the way (default: all)")
+    parser.add_argument("--depth", type=node_count, help="jobs on a path at most (default: all)")
     parser.add_argument(
         "--limit",
         type=number(1, MOST_OF_DATABASE),
-        help="how many nodes at most (default: 1000; with --nodes all)",
+        help="nodes at most (default: 1000; with --nodes all)",
     )
     parser.add_argument("--granularity", choices=("table", "column"), default="table")
-    parser.add_argument("--column", metavar="NAME", help="from column to column, of this one only")
+    parser.add_argument("--column", metavar="NAME", help="lineage of this column only")
     parser.add_argument(
         "--dependency",
         action="append",
         choices=("direct", "indirect", "opaque"),
-        help="with --granularity column: only edges that carry a value, that filter or join, "
-        "or of which nothing is known",
+        help="with --granularity column: only edges that carry a value, only filters and joins, "
+        "or only those without column lineage",
     )
     add_view(parser)
     add_selection(parser)
@@ -70,8 +70,7 @@ def lineage_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--nodes",
         action="store_true",
-        help="only which tables and jobs, the nearest first, with their distances: for large "
-        "graphs",
+        help="only tables and jobs, nearest first, with their distances: for large graphs",
     )
     parser.add_argument(
         "--snapshots", action="store_true", help="also the newest snapshot's lineage"
@@ -127,7 +126,7 @@ def changes_arguments(parser: ArgumentParser) -> None:
         "--granularity",
         choices=("table", "column"),
         default="table",
-        help="column: also columns that came, went or have another type, and their edges",
+        help="column: also columns that were added, removed or changed type, and their edges",
     )
     _limits(parser)
     add_state(parser)
@@ -141,7 +140,7 @@ def namespaces_arguments(parser: ArgumentParser) -> None:
         "--limit",
         type=number(1, MOST_OF_DATABASE),
         default=1_000,
-        help="how many namespaces at most (default: 1000)",
+        help="namespaces at most (default: 1000)",
     )
     add_as_of(parser)
     add_output(parser, "graph")
@@ -176,7 +175,7 @@ def lists_arguments(parser: ArgumentParser) -> None:
         "--as-of",
         type=time_argument,
         metavar="TIME",
-        help="the list as it was then, by what had been heard of by then",
+        help="the list at that moment",
     )
     _output_arguments(parser)
 
@@ -194,7 +193,7 @@ def runs_arguments(parser: ArgumentParser) -> None:
 
 def _output_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--limit", type=number(1, MOST_ITEMS), default=100, help="how many at most (default: 100)"
+        "--limit", type=number(1, MOST_ITEMS), default=100, help="items at most (default: 100)"
     )
     add_list_output(parser)
     add_collector_arguments(parser)
@@ -228,7 +227,7 @@ def events_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--until", type=time_argument, metavar="TIME", help="received before then")
     parser.add_argument(
-        "--limit", type=number(1, 10_000), default=20, help="how many at most (default: 20)"
+        "--limit", type=number(1, 10_000), default=20, help="events at most (default: 20)"
     )
     add_list_output(parser, "the events whole, as JSON")
     add_collector_arguments(parser)
@@ -237,7 +236,7 @@ def events_arguments(parser: ArgumentParser) -> None:
 def rejected_arguments(parser: ArgumentParser) -> None:
     """Add the command's own arguments."""
     parser.add_argument(
-        "--limit", type=number(1, 1_000), default=50, help="how many kinds at most (default: 50)"
+        "--limit", type=number(1, 1_000), default=50, help="kinds at most (default: 50)"
     )
     add_list_output(parser, "the answer as JSON, with the beginning of an example of each kind")
     add_collector_arguments(parser)
@@ -249,7 +248,7 @@ def snapshots_arguments(parser: ArgumentParser) -> None:
         "table", type=name_argument, help="a table: bank.balance, or dataset:NAMESPACE:NAME"
     )
     parser.add_argument(
-        "--limit", type=number(1, MOST_ITEMS), default=100, help="how many at most (default: 100)"
+        "--limit", type=number(1, MOST_ITEMS), default=100, help="items at most (default: 100)"
     )
     add_list_output(parser)
     add_collector_arguments(parser)
@@ -284,25 +283,25 @@ def names_arguments(parser: ArgumentParser) -> None:
         "--limit",
         type=number(1, 10_000),
         default=100,
-        help="how many datasets at most (default: 100)",
+        help="datasets at most (default: 100)",
     )
     add_list_output(parser)
     kinds = parser.add_subparsers(
-        dest="kind", metavar="strip|join|jobs", help="without either: what is joined already"
+        dest="kind", metavar="strip|join|jobs", help="without an action: the names that are joined"
     )
     strip = kinds.add_parser(
-        "strip", help="cut what these regular expressions match out of names that are paths"
+        "strip", help="remove what these regular expressions match from names that are paths"
     )
     strip.add_argument(
         "patterns", nargs="+", metavar="PATTERN", help=r"such as '(/[^/=]+=[^/]*)+$' for partitions"
     )
-    join = kinds.add_parser("join", help="let two names be one dataset")
+    join = kinds.add_parser("join", help="join two names of one dataset")
     for name in ("namespace", "name", "other_namespace", "other_name"):
         join.add_argument(name)
     kinds.add_parser("jobs", help="list jobs whose names differ only in a date, an id or a number")
     for one in (strip, join):
         one.add_argument(
-            "--apply", action="store_true", help="do it; otherwise only tell what would change"
+            "--apply", action="store_true", help="apply the change; otherwise only print it"
         )
         one.add_argument(
             "--json",
@@ -317,83 +316,88 @@ def names_arguments(parser: ArgumentParser) -> None:
 COMMANDS = (
     Command(
         "lineage",
-        "what a table or job is made from, and what is made from it",
+        "show the tables and jobs upstream and downstream of a table or job",
         "lineage:run",
         lineage_arguments,
     ),
     Command(
         "impact",
-        "what breaks if a table or a column goes; exit code 1 if anything does",
+        "show what depends on a table or column; exit code 1 if anything does",
         "questions:run_impact",
         impact_arguments,
     ),
     Command(
-        "paths", "the ways from one table or job to another", "questions:run_paths", paths_arguments
+        "paths",
+        "show the paths from one table or job to another",
+        "questions:run_paths",
+        paths_arguments,
     ),
     Command(
         "changes",
-        "what came and went in the graph between two moments",
+        "show what was added to or removed from the graph between two moments",
         "questions:run_changes",
         changes_arguments,
     ),
     Command(
         "namespaces",
-        "the namespaces, and how many jobs feed one from another",
+        "list namespaces, and count the jobs that feed one from another",
         "questions:run_namespaces",
         namespaces_arguments,
     ),
     Command(
         "search",
-        "datasets, jobs and runs by a part of a name, a tag, a column or an SQL text, or by an id",
+        "find datasets, jobs and runs by part of a name, tag, column or SQL text, or by id",
         "lists:run_search",
         search_arguments,
     ),
     Command(
         "jobs",
-        "the jobs, each with its latest run; by state, time and namespace",
+        "list jobs with their latest runs; by state, time and namespace",
         "lists:run_jobs",
         lists_arguments,
     ),
     Command(
         "datasets",
-        "the datasets, each with its latest write; by state, time and namespace",
+        "list datasets with their latest writes; by state, time and namespace",
         "lists:run_datasets",
         lists_arguments,
     ),
     Command(
         "runs",
-        "the runs, and why they failed; by job, state, time and namespace",
+        "list runs, with the errors of failed ones; by job, state, time and namespace",
         "lists:run_runs",
         runs_arguments,
     ),
     Command(
         "events",
-        "the events as received; by job, run, dataset and time",
+        "list events as received; by job, run, dataset and time",
         "events:run",
         events_arguments,
     ),
     Command(
         "rejected",
-        "what was sent and not taken, by producer and reason",
+        "list rejected events by producer and reason",
         "rejected:run",
         rejected_arguments,
     ),
     Command(
         "snapshots",
-        "the snapshots of a table that are known, the newest first",
+        "list the known snapshots of a table, newest first",
         "snapshots:run",
         snapshots_arguments,
     ),
     Command(
         "versions",
-        "which snapshots of tables belong together",
+        "show which snapshots of several tables agree",
         "versions:run",
         versions_arguments,
     ),
-    Command("late", "how far a table is behind, and why", "late:run", late_arguments),
+    Command(
+        "late", "show the lag of a table, and the job that causes it", "late:run", late_arguments
+    ),
     Command(
         "names",
-        "which names are one dataset; without --apply only what would change",
+        "list, strip or join names of one dataset; changes nothing without --apply",
         "names:run",
         names_arguments,
     ),

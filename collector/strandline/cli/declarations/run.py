@@ -27,7 +27,7 @@ def demo_arguments(parser: ArgumentParser) -> None:
         "--rounds", type=int, default=10, help="micro-batches of the ingest job (10)"
     )
     parser.add_argument(
-        "--dir", type=path_argument, default=".demo", help="where it all lives; made anew (.demo)"
+        "--dir", type=path_argument, default=".demo", help="folder of the demo, made anew (.demo)"
     )
 
 
@@ -36,28 +36,26 @@ def keys_arguments(parser: ArgumentParser) -> None:
     from strandline.core.access.granted import SCOPES
 
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    add = actions.add_parser("add", help="make a key; it is shown once")
-    add.add_argument("name", help="who will use it")
+    add = actions.add_parser("add", help="add a key; it is printed once")
+    add.add_argument("name", help="the name of its user")
     add.add_argument(
         "--scope",
         action="append",
         default=[],
         choices=SCOPES,
-        help="what for: ingest sends events, read asks questions and takes leases, admin "
-        "does everything; may be given again",
+        help="ingest: events and registrations, read: queries and leases, admin: "
+        "everything; may be repeated",
     )
     add.add_argument(
         "--namespace",
         action="append",
         default=[],
         metavar="PATTERN",
-        help="which namespaces of jobs and datasets, * for any text; may be given again",
+        help="namespaces of jobs and datasets, * for any text; may be repeated",
     )
-    add.add_argument(
-        "--days", type=int, help="how long it is valid; without it until it is revoked"
-    )
-    revoke = actions.add_parser("revoke", help="end a key, within five seconds on every node")
-    revoke.add_argument("name", help="the name that it was made with, or its id")
+    add.add_argument("--days", type=int, help="days until it expires; without it never")
+    revoke = actions.add_parser("revoke", help="revoke a key, within five seconds on every server")
+    revoke.add_argument("name", help="its name or its id")
     listing = actions.add_parser("list", help="all keys, with their scopes, namespaces and times")
     add_list_output(listing, "for programs")
     for action in (add, revoke):
@@ -68,7 +66,7 @@ def keys_arguments(parser: ArgumentParser) -> None:
 
 def check_arguments(parser: ArgumentParser) -> None:
     """Add the command's own arguments."""
-    parser.add_argument("--json", action="store_true", help="what is right and every fault as JSON")
+    parser.add_argument("--json", action="store_true", help="checks and faults as JSON")
     parser.add_argument(
         "--data", action="store_true", help="read all stored data and report what is damaged"
     )
@@ -95,7 +93,7 @@ def replay_arguments(parser: ArgumentParser) -> None:
         "Parquet",
     )
     parser.add_argument(
-        "--dead-letters", action="store_true", help="what an older version could not read"
+        "--dead-letters", action="store_true", help="records that an older version could not read"
     )
     parser.add_argument("--json", action="store_true", help="for programs")
 
@@ -103,7 +101,7 @@ def replay_arguments(parser: ArgumentParser) -> None:
 COMMANDS = (
     Command(
         "serve",
-        "serve the API and, where Kafka is set, take its records",
+        "serve the API and the page and, if Kafka is configured, consume its topic",
         "serve:serve",
         shows=(
             "database_url",
@@ -122,7 +120,7 @@ COMMANDS = (
     ),
     Command(
         "consume",
-        "take records from Kafka only; run as many as the topic has partitions",
+        "consume the Kafka topic only; run up to one for each partition",
         "serve:consume",
         shows=(
             "database_url",
@@ -135,15 +133,15 @@ COMMANDS = (
     ),
     Command(
         "demo",
-        "five Spark jobs, Kafka and a collector on this machine; then what was seen",
+        "run five Spark jobs, Kafka and a collector on this machine, and print what was seen",
         "demo:run",
         demo_arguments,
         shows=("port",),
     ),
-    Command("keys", "make, list and revoke API keys", "keys:run", keys_arguments),
+    Command("keys", "add, list and revoke API keys", "keys:run", keys_arguments),
     Command(
         "check",
-        "look for faults in settings, database and topic",
+        "report faults of settings, database and topic",
         "check:run",
         check_arguments,
         shows=None,
@@ -151,22 +149,20 @@ COMMANDS = (
     ),
     Command(
         "migrate",
-        "bring the database to the schema of this version",
+        "migrate the database to the schema of this version",
         "migrate:run",
         migrate_arguments,
     ),
     Command(
         "backup",
-        "a checked copy of the whole store, while servers write",
+        "make a verified copy of the store, while servers write",
         "backup:backup",
         copy_arguments,
     ),
-    Command(
-        "restore", "make the store of a copy, where none is yet", "backup:restore", copy_arguments
-    ),
+    Command("restore", "make a new store from a copy", "backup:restore", copy_arguments),
     Command(
         "replay",
-        "take events from files, archives or dead letters again",
+        "store events from files, archives or dead letters again",
         "replay:run",
         replay_arguments,
     ),

@@ -124,13 +124,13 @@ COMMANDS = (
     ),
     Command(
         "rebuild",
-        "make the lineage tables anew from archived events, on Spark",
+        "rebuild the lineage tables from archived events, on Spark",
         "rebuild:run",
         rebuild_arguments,
     ),
     Command(
         "report",
-        "a report about the whole graph, as Spark SQL over the published tables",
+        "print a report about the whole graph, by Spark SQL over the published tables",
         "report:run",
         report_arguments,
         shows=(),
