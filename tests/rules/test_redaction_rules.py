@@ -55,6 +55,20 @@ def test_no_message_keeps_its_secret(secret: str) -> None:
     assert [text for text in texts if not is_suspicious("custom", encode({"x": text}))] == []
 
 
+@pytest.mark.parametrize("secret", ["wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "Tr0ub4dor%3x"])
+def test_secrets_with_signs_are_hidden_too(secret: str) -> None:
+    texts = [
+        f"sqlplus -s scott/{secret}@ORCL",
+        f"dsn=ann:{secret}@tcp(db:3306)/bank",
+        f"A temporary password is generated for root@localhost: {secret}",
+        f"&{{Host:db Password:{secret} Port:5432}}",
+        f"USER ann PASS {secret}",
+        f"token => {secret} for ann",
+    ]
+
+    assert [text for text in texts if secret in redact_text(text)] == []
+
+
 def test_texts_without_a_secret_are_unchanged() -> None:
     statements = [*QUERIES, *(f"Error in query: {query}" for query in QUERIES), *ordinary(), *KEPT]
 

@@ -51,11 +51,11 @@ _PGPASS = re.compile(
 )
 # user:password@host:port and user:password@tcp(host)
 _LOGIN = re.compile(
-    r"(?P<head>(?<![\w/.@:+-])[A-Za-z][\w.-]{0,60}:)(?P<value>[^\s/:@'\"<>]{4,200})"
+    r"(?P<head>(?<![\w/.@:+-])[A-Za-z][\w.-]{0,60}:)(?!//)(?P<value>[^\s:@'\"<>]{4,200})"
     r"(?=@(?!sha\d)[\w.-]{1,200}(?::\d|\())"
 )
 _ORACLE_LOGIN = re.compile(
-    r"(?P<head>(?<![\w/.@:+-])[A-Za-z][\w$#]{0,60}/)(?P<value>[^\s/@'\"<>|]{1,200})"
+    r"(?P<head>(?<![\w/.@:+-])[A-Za-z][\w$#]{0,60}/)(?P<value>[^\s@'\"<>|]{1,200})"
     r"(?P<host>@(?://)?[\w.-]{1,200})(?P<port>:\d{2,5}\b)?"
 )
 _ORACLE_COMMAND = re.compile(
@@ -63,7 +63,7 @@ _ORACLE_COMMAND = re.compile(
     r"tnsping|jdbc:oracle)\b",
     re.IGNORECASE,
 )
-_GENERATED = re.compile(r"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[^.=]{10,}")
+_GENERATED = re.compile(r"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[^.=/]{10,}")
 _VERSION = re.compile(r"@(?:v?\d|sha256|latest|main|master)|@[A-Z0-9-]+\.[A-Z0-9.-]+\Z")
 
 

@@ -49,7 +49,8 @@ _HARMLESS = re.compile(
     r"%|\(?(?:\[(?:\^|[A-Za-z0]-|\\)|\\{1,4}[sSwWdD][+*{]|\.[*+])[\s\S]{0,60}",
     re.IGNORECASE | re.ASCII,
 )
-_MIXED = re.compile(r"(?=[^\W\d_]*\d)(?=\d*[^\W\d_])[^\W_]+")
+_MIXED = re.compile(r"(?=[^\d]*\d)(?=[\W\d_]*[^\W\d_])(?:[^\W_]|[!#$%^&*~+])+")
+_BASE64 = re.compile(r"(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])(?=[^\d]*\d)[A-Za-z0-9+/=]{16,}")
 
 
 def is_harmless(value: str) -> bool:
@@ -81,7 +82,15 @@ def is_generated(content: str) -> bool:
 
 
 def is_mixed(content: str) -> bool:
-    """Return whether a word consists of letters and digits, and has both."""
+    """Return whether a word mixes letters and digits as passwords and keys do, not as names do.
+
+    >>> is_mixed("hunter2"), is_mixed("Tr0ub4dor&3"), is_mixed("wJalrXUtnFEMI/K7MDENG")
+    (True, True, True)
+    >>> is_mixed("db-host1"), is_mixed("table_1"), is_mixed("api/v2")
+    (False, False, False)
+    """
+    if _BASE64.fullmatch(content):
+        return True
     return len(content) >= 6 and _MIXED.fullmatch(content) is not None
 
 
