@@ -9,6 +9,8 @@ from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.times import micros_of
 from strandline.errors import NotFoundError
 from strandline.store.catalog.details import dataset_detail
+from strandline.store.catalog.filters import ALL
+from strandline.store.catalog.lists import jobs_page
 from strandline.store.catalog.owners import owners_of_jobs
 from strandline.store.lineage.lookup import dataset_of, node_called
 from strandline.store.lineage.view import View
@@ -52,6 +54,14 @@ def test_job_without_owners_has_those_of_its_nearest_parent(engine: Engine) -> N
         assert owners_of(connection, ("tests", "app")) == ["team-a", "team-b"]
         view = View(micros_of(NOON) + 10**7)
         items = impact(connection, {"node": "bank.a"}, view)["items"]
+        listed = jobs_page(connection, ALL, view.at, 10, None)["items"]
+    assert {one["name"]: one["owners"] for one in listed} == {
+        "dag": ["team-a", "team-b"],
+        "dag.task": ["team-a", "team-b"],
+        "app": ["team-a", "team-b"],
+        "owned_app": ["me"],
+        "alone": [],
+    }
     assert {one["name"]: one["owners"] for one in items if one["type"] == "job"} == {
         "app": ["team-a", "team-b"]
     }

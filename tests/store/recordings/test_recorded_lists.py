@@ -1,8 +1,8 @@
 """Recordings: past lists equal those of a collector at that moment.
 
-What later events hide is left out (`updatedAt`, `droppedAt`), or cannot be told from what was not
-so: that a run that goes on had not yet reported RUNNING, and that a dataset had been named by edges
-alone. Streams are not here, as in test_recorded_past.
+What later events hide is left out (`updatedAt`, `droppedAt`, `owners`, `latestSnapshot`), or cannot
+be told from what was not so: that a run that goes on had not yet reported RUNNING, and that a
+dataset had been named by edges alone. Streams are not here, as in test_recorded_past.
 """
 
 from datetime import UTC, datetime
@@ -60,7 +60,7 @@ def shown(then: Json, found: Json) -> Json:
 
     Of what was not dropped lists of the past say so.
     """
-    hidden = {"updatedAt", "droppedAt"} - found.keys()
+    hidden = {"updatedAt", "droppedAt", "owners", "latestSnapshot"} - found.keys()
     kept = {key: value for key, value in then.items() if key not in hidden}
     return {"droppedAt": None} | kept if "droppedAt" in found else kept
 

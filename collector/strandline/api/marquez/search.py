@@ -18,7 +18,7 @@ from strandline.core.openlineage.facets import DATASET, RUN
 from strandline.core.openlineage.facets import JOB as OF_JOB
 from strandline.core.openlineage.names import id_of
 from strandline.questions.parameters import Query, Text
-from strandline.store.catalog.lists import newest_run_ids
+from strandline.store.catalog.newest_runs import newest_run_ids
 from strandline.store.catalog.newest_writes import newest_writes
 from strandline.store.catalog.runs_called import runs_by_id
 from strandline.store.catalog.search import search_page

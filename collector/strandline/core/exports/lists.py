@@ -22,7 +22,7 @@ def _of(name: str, columns: Iterable[str]) -> tuple[str, ...]:
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "/jobs": (
-        *(*_NODE, *_SEEN, "group", *_of("parent", ("namespace", "name"))),
+        *(*_NODE, *_SEEN, "group", "owners", *_of("parent", ("namespace", "name"))),
         *_of("latestRun", (*_STATE, *_OUTCOME)),
     ),
     "/datasets": (

@@ -11,11 +11,11 @@ from strandline.store.catalog.lists import (
     Answer,
     dataset_answer,
     domains_of,
-    newest_run_ids,
     newest_runs,
     run_answer,
     runs_called,
 )
+from strandline.store.catalog.newest_runs import newest_run_ids
 from strandline.store.lineage.children import (
     children_answer,
     outcomes,

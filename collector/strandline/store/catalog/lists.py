@@ -1,7 +1,7 @@
 """Lists of datasets, jobs, runs and barriers, a page at a time."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -10,8 +10,10 @@ from sqlalchemy import Connection, Select, and_, case, exists, false, func, not_
 
 from strandline.core.openlineage.names import is_of_one_job, run_id_of, run_name
 from strandline.store.catalog.filters import Filter, may_be_of
+from strandline.store.catalog.newest_runs import newest_run_ids
 from strandline.store.catalog.newest_snapshots import newest_snapshots
 from strandline.store.catalog.newest_writes import newest_writes
+from strandline.store.catalog.owners import owners_of_jobs
 from strandline.store.catalog.past_lists import (
     datasets_then,
     had_run,
@@ -32,7 +34,6 @@ from strandline.store.schema.relation_tables import relations
 from strandline.store.schema.run_tables import job_domains, jobs, run_parents, runs
 from strandline.store.schema.snapshot_tables import job_barriers
 from strandline.store.sql.compression import expand
-from strandline.store.sql.each import for_each
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.namespaces_like import in_namespaces
 from strandline.store.sql.pages import Key, Order
@@ -157,7 +158,8 @@ def jobs_page(
 ) -> Answer:
     """Return jobs by name, each with its latest run, whose state and time a filter means.
 
-    `parent` is the job of the run above the latest run.
+    `parent` is the job of the run above the latest run. `owners` are those of the job or, where it
+    has none, of the nearest job above it.
     """
 
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
@@ -166,6 +168,7 @@ def jobs_page(
         newest, domains = _newest_states(connection, ids, now), domains_of(connection, ids)
         more = outcomes(connection, {run: state.state == "FAIL" for run, state in newest.values()})
         parents = parent_jobs(connection, list(more))
+        owners = owners_of_jobs(connection, ids)
         for row in rows:
             run, state = newest.get(row.id, (0, None))
             ran = state is not None and asked.admits(state)
@@ -173,7 +176,11 @@ def jobs_page(
                 ran or (not asked.states and asked.spans(row.first_at, row.newest_at))
             ):
                 newest_run = None if state is None else state.answer() | more[run]
-                belonging = {"group": domains.get(row.id), "parent": parents.get(run)}
+                belonging = {
+                    "group": domains.get(row.id),
+                    "owners": owners.get(row.id, []),
+                    "parent": parents.get(run),
+                }
                 yield _named_job(row) | _seen(row) | belonging | {"latestRun": newest_run}
             else:
                 yield None
@@ -202,27 +209,6 @@ def _newest_states(
     """(row id, state) of the latest run of each job."""
     rows = rows_of_runs(connection, newest_run_ids(connection, job_ids).values()).values()
     return {row.job_id: (row.id, run_state(row, now)) for row in rows}
-
-
-def newest_run_ids(connection: Connection, job_ids: Sequence[int]) -> dict[int, int]:
-    """The id of the latest run of each job."""
-    rows = connection.execute(_newest(connection.dialect.name), {"jobs": list(job_ids)})
-    return dict(map(tuple, rows))
-
-
-@cache
-def _newest(dialect: str) -> Select[Any]:
-    return select(runs.c.job_id, runs.c.id).where(runs.c.id.in_(newest_run(dialect, "jobs")))
-
-
-def newest_run(dialect: str, given: str | None = None, most: int = 1) -> Select[Any]:
-    """The id of the latest run, or of the `most` newest, of each of the given jobs, or of all."""
-    run = runs.alias("run")
-    of_job = select(run.c.id).where(
-        run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None), run.c.design == 0
-    )
-    last = of_job.order_by(run.c.newest_at.desc(), run.c.id.desc()).limit(most)
-    return for_each(dialect, jobs.c.id, given, last)
 
 
 def domains_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, str]:

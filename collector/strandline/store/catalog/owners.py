@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from strandline.core.openlineage.facets import JOB
-from strandline.store.catalog.lists import newest_run_ids
+from strandline.store.catalog.newest_runs import newest_run_ids
 from strandline.store.lineage.facets import values_among
 from strandline.store.lineage.hidden_nodes import seen_jobs
 from strandline.store.lineage.parents import LEVELS

@@ -17,7 +17,8 @@ from strandline.core.openlineage.run_states import (
     START,
 )
 from strandline.errors import NotFoundError
-from strandline.store.catalog.lists import is_shown, newest_run
+from strandline.store.catalog.lists import is_shown
+from strandline.store.catalog.newest_runs import newest_run
 from strandline.store.lineage.hidden_nodes import job_is_deleted
 from strandline.store.lineage.lookup import job_of
 from strandline.store.lineage.run_state import StateColumns
