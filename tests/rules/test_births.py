@@ -62,7 +62,7 @@ def test_rollback_below_the_base_tables_keeps_barrier_births() -> None:
     )
 
     (answer,) = strong(model, [BALANCE])
-    assert (answer.barrier, answer.incarnation, answer.lag(now=40.0)) == (1, 2, 20.0)
+    assert (answer.barrier, answer.generation, answer.lag(now=40.0)) == (1, 2, 20.0)
 
 
 def test_overwritten_barrier_keeps_its_birth_and_stays_rolled_back() -> None:

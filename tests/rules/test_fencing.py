@@ -73,8 +73,8 @@ def test_generation_of_a_commit_outweighs_its_clock() -> None:
     model = rolled_back_at_50(ended=None)
     apply(model, started("run2", 30.0))
 
-    apply(model, replace(balanced("run1", 2, "b2 of before", 999.0), incarnation=1))
-    apply(model, replace(balanced("run2", 2, "b2", 31.0), incarnation=2))
+    apply(model, replace(balanced("run1", 2, "b2 of before", 999.0), generation=1))
+    apply(model, replace(balanced("run2", 2, "b2", 31.0), generation=2))
 
     assert balances(model) == {1: "b1", 2: "b2"}
 

@@ -41,10 +41,10 @@ def checking(seed: int) -> Callable[[World, Model, Oracle], None]:
         for one in world.truth:
             outcome = strong_of(model, one)
             assert outcome == strong_by_definition(oracle, one), f"history {seed}: {one}"
-            if one in answered and answered[one][0] == oracle.incarnation:
+            if one in answered and answered[one][0] == oracle.generation:
                 assert isinstance(outcome, int), f"history {seed}: {one} turned into none"
             if isinstance(outcome, int):
-                version = (oracle.incarnation, outcome)
+                version = (oracle.generation, outcome)
                 assert version >= answered.get(one, version), f"history {seed}: {one} went back"
                 if answered.get(one) != version:
                     assert shows_the_truth(world, model, one), f"history {seed}: {one}"
@@ -97,7 +97,7 @@ class PairCheck:
         for pair in combinations(sorted(world.truth), 2):
             barriers = strong_barriers_of(model, list(pair))
             if barriers:
-                self.compare(world, model, pair, barriers, oracle.incarnation)
+                self.compare(world, model, pair, barriers, oracle.generation)
 
     def compare(
         self,
@@ -105,12 +105,12 @@ class PairCheck:
         model: Model,
         pair: tuple[Table, Table],
         barriers: set[int],
-        incarnation: int,
+        generation: int,
     ) -> None:
         """Compare an answer with those of one table, with the weak one and with the one before."""
         where = f"history {self.seed}: {pair}"
         assert len(barriers) == 1, where
-        version = (incarnation, max(barriers))
+        version = (generation, max(barriers))
         alone = [strong_of(model, one) for one in pair]
         weak = weak_of(model, list(pair))
         self.apart += len(set(alone)) > 1

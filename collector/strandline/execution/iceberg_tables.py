@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from strandline.core.versions.rollback import INCARNATION
+from strandline.core.versions.rollback import GENERATION
 from strandline.errors import RefusedError, SettingsError
 
 if TYPE_CHECKING:
@@ -134,32 +134,32 @@ class IcebergTables:
             else int(table.scan(snapshot_id=found.snapshot_id).count())
         )
 
-    def is_restored(self, called: str, snapshot: str, incarnation: int) -> bool:
+    def is_restored(self, called: str, snapshot: str, generation: int) -> bool:
         """Return true if the table is at a snapshot, and fences commits of earlier generations."""
         table = self.load(called)
         current = table.current_snapshot()
         return (
             current is not None
             and str(current.snapshot_id) == snapshot
-            and _incarnation(table) >= incarnation
+            and _generation(table) >= generation
         )
 
-    def restore(self, called: str, snapshot: str, incarnation: int) -> None:
+    def restore(self, called: str, snapshot: str, generation: int) -> None:
         """Let the table be at a snapshot, and fence, in one commit."""
         from pyiceberg.table.update import SetSnapshotRefUpdate
 
         back = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=int(snapshot))
-        self._commit(self.load(called), back, incarnation)
+        self._commit(self.load(called), back, generation)
 
-    def is_cleared(self, called: str, incarnation: int) -> bool:
+    def is_cleared(self, called: str, generation: int) -> bool:
         """Return whether the table is empty, and its history begins with the generation."""
         table = self.load(called)
         current = table.current_snapshot()
-        if current is None or _incarnation(table) < incarnation:
+        if current is None or _generation(table) < generation:
             return False
         return current.parent_snapshot_id is None and self.rows(called, None) == 0
 
-    def clear(self, called: str, incarnation: int) -> None:
+    def clear(self, called: str, generation: int) -> None:
         """End the table's history, fence, and begin a new one with an empty snapshot.
 
         The old snapshots stay readable by their ids. The empty one lets a commit that was on its
@@ -169,16 +169,16 @@ class IcebergTables:
 
         table = self.load(called)
         if table.current_snapshot() is not None:
-            self._commit(table, RemoveSnapshotRefUpdate(ref_name="main"), incarnation)
+            self._commit(table, RemoveSnapshotRefUpdate(ref_name="main"), generation)
         table = self.load(called)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             table.append(
                 table.schema().as_arrow().empty_table(),
-                snapshot_properties={INCARNATION: str(incarnation)},
+                snapshot_properties={GENERATION: str(generation)},
             )
 
-    def _commit(self, table: Table, change: Any, incarnation: int) -> None:
+    def _commit(self, table: Table, change: Any, generation: int) -> None:
         from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, SetPropertiesUpdate
 
         current = table.current_snapshot()
@@ -188,7 +188,7 @@ class IcebergTables:
                 ref="main", snapshot_id=current.snapshot_id if current is not None else None
             ),
         )
-        fence = SetPropertiesUpdate(updates={INCARNATION: str(incarnation)})
+        fence = SetPropertiesUpdate(updates={GENERATION: str(generation)})
         table.catalog.commit_table(table, begins, (change, fence))
 
     def snapshots(self, called: str) -> list[str]:
@@ -224,8 +224,8 @@ class IcebergTables:
         return len(new), len(old)
 
 
-def _incarnation(table: Table) -> int:
-    stated = table.properties.get(INCARNATION, "1")
+def _generation(table: Table) -> int:
+    stated = table.properties.get(GENERATION, "1")
     return int(stated) if stated.isdigit() else 1
 
 

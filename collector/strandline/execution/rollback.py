@@ -155,12 +155,12 @@ class Executor:
             say(f"{what}: done")
 
     def _is_done(self, step: RollbackStep) -> bool:
-        details, incarnation = dict(step.details), self.opened.plan.incarnation
+        details, generation = dict(step.details), self.opened.plan.generation
         match step.action:
             case "roll back table":
-                return self.tables.is_restored(details["table"], details["snapshotId"], incarnation)
+                return self.tables.is_restored(details["table"], details["snapshotId"], generation)
             case "clear table":
-                return self.tables.is_cleared(details["table"], incarnation)
+                return self.tables.is_cleared(details["table"], generation)
             case "cut checkpoint":
                 folder, batch = _folder(step), _batch(step)
                 return folder is None or batch is None or folder.ends_with(batch)
@@ -170,13 +170,13 @@ class Executor:
         return self.opened.raised
 
     def _do(self, step: RollbackStep) -> None:
-        details, incarnation = dict(step.details), self.opened.plan.incarnation
+        details, generation = dict(step.details), self.opened.plan.generation
         folder, batch = _folder(step), _batch(step)
         match step.action:
             case "roll back table":
-                self.tables.restore(details["table"], details["snapshotId"], incarnation)
+                self.tables.restore(details["table"], details["snapshotId"], generation)
             case "clear table":
-                self.tables.clear(details["table"], incarnation)
+                self.tables.clear(details["table"], generation)
             case "cut checkpoint" if folder is not None and batch is not None:
                 folder.cut(batch)
             case "clear checkpoint" if folder is not None:

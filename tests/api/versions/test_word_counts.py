@@ -161,3 +161,28 @@ def test_rollback_plan_raises_the_generation(words: Server) -> None:
 
     (one, *_) = words.versions(COUNT)["tables"]
     assert (one["generation"], one["barrier"], one["snapshotId"]) == (2, 2, "c2")
+
+
+def test_commit_of_an_earlier_generation_does_not_count_after_a_rollback(words: Server) -> None:
+    for job in MADE:
+        commit(words, job, 1)
+    back = {"namespace": "iceberg://lake", "name": COUNT, "barrier": 1}
+    words.ask("/rollbacks", {**back, "apply": True})
+
+    def count(barrier: int, at: float, snapshot: str, *, run: int, generation: int) -> None:
+        read, made = {VALUE: f"v{barrier}"}, {COUNT: snapshot}
+        words.post(
+            committed(
+                *("count", at, barrier, read, made),
+                domain="words",
+                run=run,
+                generation=generation,
+            )
+        )
+
+    a_year = 365 * 24 * 3600.0
+    words.post(started("count", 30, [VALUE], [COUNT], domain="words", run=2))
+    count(2, -a_year, "of the second", run=2, generation=2)
+    count(3, a_year, "of the first", run=1, generation=1)
+
+    assert words.snapshots(COUNT, consistency="weak") == {COUNT: "of the second"}

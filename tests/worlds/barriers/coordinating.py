@@ -66,7 +66,7 @@ class Schedule:
     dated: bool = True
     clock: float = 0.0
     count: int = 0
-    incarnation: int = 1
+    generation: int = 1
     log: list[facts.Fact] = field(default_factory=list)
     servers: list[Server] = field(default_factory=lambda: [Server(), Server()])
     roots: list[Table] = field(default_factory=list)
@@ -274,7 +274,7 @@ def roll_back(world: Schedule) -> None:
     except RefusedError:
         return
     barrier = wanted.barrier or 0
-    world.incarnation += 1
+    world.generation += 1
     at = world.now() if world.dated else float("-inf")
     world.log.append(facts.RolledBack(DOMAIN, wanted.tables, barrier, at))
     for other in world.jobs:
@@ -316,7 +316,7 @@ def faults(world: Schedule) -> list[str]:
             continue
         for of, barrier, snapshot in shown:
             accepted = model.done[of].of.get(barrier)
-            key = (of, barrier, model.domain(DOMAIN).incarnation)
+            key = (of, barrier, model.domain(DOMAIN).generation)
             if (
                 accepted is not None
                 and accepted.snapshot == snapshot

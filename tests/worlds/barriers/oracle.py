@@ -39,7 +39,7 @@ class Oracle:
     runs: dict[Job, set[str]] = field(default_factory=dict)
     born: set[int] = field(default_factory=set)
     known: set[Table] = field(default_factory=set)
-    incarnation: int = 1
+    generation: int = 1
 
     def take(self, fact: facts.Fact) -> None:
         """One more fact, then from which barrier on each job counts."""
@@ -156,7 +156,7 @@ class Oracle:
         for table in fact.tables:
             kept = {b: how for b, how in self.carrying.get(table, {}).items() if b <= fact.barrier}
             self.carrying[table], self.floor[table] = kept, fact.at
-        self.incarnation += 1
+        self.generation += 1
 
     def managed(self, table: Table) -> bool:
         """Written by exactly one tracked job, or a base table."""

@@ -71,7 +71,7 @@ def get_board(query: Annotated[BoardQuery, InQuery()], session: ReadSession) -> 
         _label(connection, dict(zip(tables, rows, strict=True)))
     return {
         "group": name,
-        "generation": domain.incarnation,
+        "generation": domain.generation,
         "newest": domain.newest,
         "barriers": shown,
         "gapAfter": gap_after,

@@ -155,7 +155,7 @@ def _domain(model: Model, domain: Domain) -> Answer:
         "name": domain.name,
         "declared": bool(domain.declared),
         "tables": [named(table) for table in roots],
-        "generation": domain.incarnation,
+        "generation": domain.generation,
         "barrier": domain.newest,
     }
 
@@ -172,7 +172,7 @@ def post_decision(asked: Position, session: ReadSession) -> Answer:
             model.is_joining(table) for table in model.links(place) & place.writes
         )
         written = [
-            model.done[table].incarnation
+            model.done[table].generation
             for table in (place.writes if place else ())
             if table in model.done
         ]
@@ -297,7 +297,7 @@ def plan_answer(found: Plan) -> Answer:
         "kind": found.kind,
         "group": found.domain,
         "barrier": found.barrier,
-        "generation": found.incarnation,
+        "generation": found.generation,
         "tables": [named(table) for table in found.tables],
         "jobs": [named(job) for job in found.jobs],
         "steps": steps,

@@ -174,7 +174,7 @@ def _domain(model: Model, name: str, now: float) -> dict[str, Any]:
         "name": name,
         "newest": domain.newest,
         "strong": min((barrier for barrier in barriers if barrier is not None), default=None),
-        "generation": domain.incarnation,
+        "generation": domain.generation,
         "tables": tables,
         "stalenessSeconds": round(worst.seconds, 3) if worst else 0,
         "stalest": worst.table if worst and worst.seconds > 0 else None,

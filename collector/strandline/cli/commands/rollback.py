@@ -74,7 +74,7 @@ def run(options: Namespace, settings: Settings) -> int:
     answer = {
         "kind": found.kind,
         "barrier": found.barrier,
-        "generation": found.incarnation,
+        "generation": found.generation,
         "steps": steps,
         "outside": [outside_answer(one) for one in outside],
     }
@@ -108,7 +108,7 @@ def _execute(options: Namespace, settings: Settings) -> int:
             opened = _opened(connection, model, options, tables)
         if opened.raised:
             _say(
-                f"done already: generation {opened.plan.incarnation} of group "
+                f"done already: generation {opened.plan.generation} of group "
                 f"{opened.plan.domain} has begun"
             )
             _say(_restart(opened.plan))
@@ -122,7 +122,7 @@ def _execute(options: Namespace, settings: Settings) -> int:
             return 0
         begin(follower, opened)
         executor.carry_out(_say)
-    _say(f"generation {opened.plan.incarnation} of group {opened.plan.domain} has begun")
+    _say(f"generation {opened.plan.generation} of group {opened.plan.domain} has begun")
     _say(_restart(opened.plan))
     return 0
 
@@ -155,7 +155,7 @@ def _say(line: str) -> None:
 def _begun(found: Plan, running: Sequence[str]) -> list[str]:
     where = f"barrier {found.barrier}" if found.barrier is not None else "the base tables"
     begun = (
-        f"generation {found.incarnation} of group {found.domain} has begun: its versions go "
+        f"generation {found.generation} of group {found.domain} has begun: its versions go "
         f"on from {where}"
     )
     return [
@@ -186,7 +186,7 @@ def _next(options: Namespace) -> list[str]:
 def _lines(found: Plan, called: Called) -> list[str]:
     lines = [
         (
-            f"{found.kind} plan {_where(found)}; then generation {found.incarnation} of "
+            f"{found.kind} plan {_where(found)}; then generation {found.generation} of "
             f"group {found.domain} begins"
         )
     ]

@@ -75,6 +75,6 @@ def _version(one: dict[str, Any]) -> str:
             else ""
         )
         return f"untracked: its latest snapshot, without any promise{newer}"
-    incarnation = f", generation {one['generation']}" if one["generation"] > 1 else ""
+    generation = f", generation {one['generation']}" if one["generation"] > 1 else ""
     behind = f"{ago(one['lagSeconds'])} behind" if one["lagSeconds"] else "nothing newer"
-    return f"barrier {one['barrier']} of group {one['group']}{incarnation}, {behind}"
+    return f"barrier {one['barrier']} of group {one['group']}{generation}, {behind}"

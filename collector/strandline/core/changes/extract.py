@@ -333,7 +333,7 @@ def _barrier_rows(run_id: int, job_id: int, facets: Facets, stamp: Stamp) -> lis
 
 
 class _BesideColumns(msgspec.Struct):
-    incarnation: msgspec.Raw = msgspec.Raw()
+    generation: msgspec.Raw = msgspec.Raw()
     sources: msgspec.Raw = msgspec.Raw()
     lookups: msgspec.Raw = msgspec.Raw()
 

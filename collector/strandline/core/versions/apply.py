@@ -322,7 +322,7 @@ def _completion(
     run = place.run if fact.run == place.run else fact.run  # one object for all barriers of a run
     return Completion(
         fact.barrier, written.snapshot, written.parent, place.job, fact.started, committed, used, fact.batch, run,
-        incarnation=fact.incarnation,
+        generation=fact.generation,
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ class Completion(msgspec.Struct, frozen=True, gc=False):
     run: str = ""
     derived: bool = False
     query: str = ""
-    incarnation: int | None = None
+    generation: int | None = None
 
     def follows(self, other: "Completion") -> bool:
         """Return whether this is the later of two snapshots that carry one barrier."""
@@ -68,7 +68,7 @@ class Completions:
     discarded: frozenset[str] = frozenset()
     fenced: frozenset[str] = frozenset()
     rolled_back_at: float = -inf
-    incarnation: int = 1
+    generation: int = 1
     forgotten: float = -inf
 
     def __contains__(self, barrier: int) -> bool:
@@ -89,8 +89,8 @@ class Completions:
         """
         if completion.snapshot in self.discarded or completion.run in self.fenced:
             return False
-        if completion.incarnation is not None:
-            return completion.incarnation >= self.incarnation
+        if completion.generation is not None:
+            return completion.generation >= self.generation
         return completion.committed > self.rolled_back_at
 
     def candidates(self, barrier: int) -> list[Completion]:
@@ -151,7 +151,7 @@ class Completions:
         """The barriers up to and with `barrier`, newest first."""
         return reversed(self.order[: bisect_right(self.order, barrier)])
 
-    def cut_back(self, barrier: int, at: float, over: Collection[str], incarnation: int) -> None:
+    def cut_back(self, barrier: int, at: float, over: Collection[str], generation: int) -> None:
         """Forget what came after `barrier`, for good.
 
         Its snapshots, and the runs `over`, are never taken again, nor is a commit of a generation
@@ -166,7 +166,7 @@ class Completions:
         del self.order[bisect_right(self.order, barrier) :]
         self.discarded -= {kept.snapshot for kept in self.of.values()}
         self.fenced |= set(over)
-        self.rolled_back_at, self.incarnation = at, incarnation
+        self.rolled_back_at, self.generation = at, generation
         self.forgotten = min(self.forgotten, barrier + 1)  # what comes after it is done anew
 
     def forget(self, before: int, least: int) -> None:

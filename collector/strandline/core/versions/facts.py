@@ -128,7 +128,7 @@ class BarrierCommitted(msgspec.Struct, frozen=True, gc=False):
     checkpoint: str | None = None
     stated: bool = True
     query: str = ""
-    incarnation: int | None = None
+    generation: int | None = None
     aside: tuple[Table, ...] = ()
 
 

@@ -26,7 +26,7 @@ class Domain:
 
     name: str
     declared: tuple[Table, ...] = ()
-    incarnation: int = 1
+    generation: int = 1
     births: dict[int, float] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
     given_up: set[int] = field(default_factory=set)

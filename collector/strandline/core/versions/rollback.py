@@ -13,7 +13,7 @@ from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Domain, Model, descendants
 from strandline.errors import RefusedError
 
-INCARNATION = "strandline.generation"  # a property of tables, and of their snapshots
+GENERATION = "strandline.generation"  # a property of tables, and of their snapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Plan:
     kind: Literal["incremental", "full"]
     domain: str
     barrier: int | None
-    incarnation: int
+    generation: int
     tables: tuple[Table, ...]
     jobs: tuple[Job, ...]
     steps: tuple[RollbackStep, ...]
@@ -68,16 +68,16 @@ def plan(
     tables = descendants(model, table)
     jobs = tuple(dict.fromkeys(job for one in tables if (job := model.writer(one)) is not None))
     found = newest_restorable(model, tables, jobs, barrier, exists, retained or {})
-    incarnation = domain.incarnation + 1
+    generation = domain.generation + 1
     if found is not None:
-        steps = _incremental(model, tables, jobs, found, incarnation)
-        return Plan("incremental", domain.name, found, incarnation, tuple(tables), jobs, steps)
+        steps = _incremental(model, tables, jobs, found, generation)
+        return Plan("incremental", domain.name, found, generation, tuple(tables), jobs, steps)
     _refuse_root(model, table, barrier, tables)
     cleared = [one for one in tables if model.sources(one)]
-    steps = _full(model, cleared, jobs, incarnation)
+    steps = _full(model, cleared, jobs, generation)
     names = ", ".join(map(model.call, tables))
     why = f"there is no barrier up to {barrier} that {names} all have and whose state their jobs still have"
-    return Plan("full", domain.name, None, incarnation, tuple(cleared), jobs, steps, why)
+    return Plan("full", domain.name, None, generation, tuple(cleared), jobs, steps, why)
 
 
 def _refuse_unknown(model: Model, table: Table, domain: Domain, barrier: int) -> None:
@@ -124,18 +124,18 @@ def _has(model: Model, table: Table, barrier: int, exists: Callable[[Table, str]
 
 
 def _incremental(
-    model: Model, tables: list[Table], jobs: tuple[Job, ...], barrier: int, incarnation: int
+    model: Model, tables: list[Table], jobs: tuple[Job, ...], barrier: int, generation: int
 ) -> tuple[RollbackStep, ...]:
-    restore = [_restore(model, table, barrier, incarnation) for table in reversed(tables)]
+    restore = [_restore(model, table, barrier, generation) for table in reversed(tables)]
     rewind = [_rewind(model, job, barrier) for job in reversed(jobs)]
-    return (*_stops(jobs), *restore, *rewind, _raise(incarnation), *_restarts(jobs))
+    return (*_stops(jobs), *restore, *rewind, _raise(generation), *_restarts(jobs))
 
 
 def _full(
-    model: Model, tables: list[Table], jobs: tuple[Job, ...], incarnation: int
+    model: Model, tables: list[Table], jobs: tuple[Job, ...], generation: int
 ) -> tuple[RollbackStep, ...]:
     stopped = [job for job in jobs if any(model.writer(table) == job for table in tables)]
-    clear = [_clear(model, table, incarnation) for table in reversed(tables)]
+    clear = [_clear(model, table, generation) for table in reversed(tables)]
     forget = [
         RollbackStep(
             "clear checkpoint",
@@ -150,7 +150,7 @@ def _full(
         *_stops(tuple(stopped)),
         *clear,
         *forget,
-        _raise(incarnation),
+        _raise(generation),
         *_restarts(tuple(stopped)),
     )
 
@@ -176,25 +176,25 @@ def _restarts(jobs: tuple[Job, ...]) -> list[RollbackStep]:
     ]
 
 
-def _raise(incarnation: int) -> RollbackStep:
-    before = f"generation {incarnation - 1}, and all steps before are done"
+def _raise(generation: int) -> RollbackStep:
+    before = f"generation {generation - 1}, and all steps before are done"
     return RollbackStep(
-        "raise generation", "group", before, f"answers show generation {incarnation}"
+        "raise generation", "group", before, f"answers show generation {generation}"
     )
 
 
-def _restore(model: Model, table: Table, barrier: int, incarnation: int) -> RollbackStep:
+def _restore(model: Model, table: Table, barrier: int, generation: int) -> RollbackStep:
     """The table's own property fences its writer.
 
     An aligned job of an earlier generation commits nothing more.
     """
     snapshot = model.done[table].of[barrier].snapshot
-    after = f"the current snapshot is {snapshot}, and the table's {INCARNATION} is {incarnation}"
+    after = f"the current snapshot is {snapshot}, and the table's {GENERATION} is {generation}"
     called = model.call(table)
     catalog, _, name = called.partition(".")
     sql = (
         f"CALL {_quoted(catalog)}.system.set_current_snapshot('{_escaped(name)}', {snapshot})",
-        f"ALTER TABLE {_quoted(called)} SET TBLPROPERTIES ('{INCARNATION}' = '{incarnation}')",
+        f"ALTER TABLE {_quoted(called)} SET TBLPROPERTIES ('{GENERATION}' = '{generation}')",
     )
     statements = (
         _sql(called, *sql) if snapshot.isdigit() else ()
@@ -203,14 +203,12 @@ def _restore(model: Model, table: Table, barrier: int, incarnation: int) -> Roll
     return RollbackStep("roll back table", _shown(table), "its writer is stopped", after, details)
 
 
-def _clear(model: Model, table: Table, incarnation: int) -> RollbackStep:
+def _clear(model: Model, table: Table, generation: int) -> RollbackStep:
     """A DELETE would leave the barriers in the table's history, from which an aligned job reads where it stands."""
     called = model.call(table)
-    after = (
-        f"the table has no rows, its history begins anew, and its {INCARNATION} is {incarnation}"
-    )
+    after = f"the table has no rows, its history begins anew, and its {GENERATION} is {generation}"
     sql = (
-        f"CREATE OR REPLACE TABLE {_quoted(called)} USING iceberg TBLPROPERTIES ('{INCARNATION}' = '{incarnation}')"
+        f"CREATE OR REPLACE TABLE {_quoted(called)} USING iceberg TBLPROPERTIES ('{GENERATION}' = '{generation}')"
         f" AS SELECT * FROM {_quoted(called)} WHERE false  -- with PARTITIONED BY, if the table is partitioned"
     )
     details = (("table", called), *_sql(called, sql))

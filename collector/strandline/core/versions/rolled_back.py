@@ -13,10 +13,10 @@ from strandline.core.versions.model import Domain, Model
 def roll_back(model: Model, fact: RolledBack) -> None:
     """Take back the barriers after the one that a group was rolled back to."""
     domain = model.domain(fact.domain)
-    domain.incarnation += 1
+    domain.generation += 1
     for table in fact.tables:
         done = model.done.setdefault(table, Completions())
-        done.cut_back(fact.barrier, fact.at, _runs_over(model, table), domain.incarnation)
+        done.cut_back(fact.barrier, fact.at, _runs_over(model, table), domain.generation)
         cut_back(model, table)
     domain.forgotten = min(domain.forgotten, fact.barrier + 1)
     _bear_anew(model, domain)

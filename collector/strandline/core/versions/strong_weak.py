@@ -32,7 +32,7 @@ class Reading:
     table: Table
     domain: str
     barrier: int
-    incarnation: int
+    generation: int
     snapshot: str
     behind_since: float | None
     untracked: str | None = None
@@ -152,7 +152,7 @@ def reading(model: Model, table: Table, chosen: Completion) -> Reading:
         table,
         domain.name,
         chosen.barrier,
-        domain.incarnation,
+        domain.generation,
         chosen.snapshot,
         since,
         None if model.is_managed(table) else model.why_unmanaged(table),

@@ -80,7 +80,7 @@ def reading_answer(one: Reading | Latest, now: float) -> dict[str, Any]:
         shown
         | {
             "barrier": one.barrier,
-            "generation": one.incarnation,
+            "generation": one.generation,
             "group": one.domain,
             "lagSeconds": lag,
         }

@@ -241,7 +241,7 @@ def commit_of(run: StoredRun, row: Row[Any], uses: Iterable[Any]) -> BarrierComm
         row.checkpoint or None,
         stated,
         row.query_id,
-        _incarnation(row.facet),
+        _generation(row.facet),
         _aside(uses),
     )
 
@@ -249,15 +249,15 @@ def commit_of(run: StoredRun, row: Row[Any], uses: Iterable[Any]) -> BarrierComm
 class _BarrierFacet(msgspec.Struct):
     """The part of a barrier's facet that no column holds."""
 
-    incarnation: int | None = None
+    generation: int | None = None
 
 
 _FACET = msgspec.json.Decoder(_BarrierFacet)
 
 
-def _incarnation(facet: bytes) -> int | None:
+def _generation(facet: bytes) -> int | None:
     try:
-        return _FACET.decode(expand(facet)).incarnation
+        return _FACET.decode(expand(facet)).generation
     except msgspec.DecodeError:  # a facet that was kept as it came
         return None
 
