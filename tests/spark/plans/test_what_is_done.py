@@ -108,3 +108,16 @@ def test_branch_write_belongs_to_its_table(lake: Any) -> None:
         "lake.done.branched",
         ["done.branched"],
     )
+
+
+@iceberg
+def test_table_whose_name_has_a_dot_has_the_snapshot_that_was_written(lake: Any) -> None:
+    queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
+    Registry(lake._jvm, queue, "offer").register()
+    insert = execution(lake, "CREATE TABLE lake.done.`x.y` USING iceberg AS SELECT 1 AS id")
+    commits = [one for event in iter(queue.poll, None) if (one := commit_of(event)) is not None]
+
+    written = PlanReader(lake).at_end(insert, commits).outputs[0].dataset
+    made = lake.sql("SELECT snapshot_id FROM lake.done.`x.y`.snapshots").first()
+    assert written.table == "lake.done.`x.y`"
+    assert [one.snapshot_id for one in written.snapshots] == [str(made["snapshot_id"])]

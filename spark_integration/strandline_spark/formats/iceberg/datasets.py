@@ -355,7 +355,15 @@ def _name(catalog: JavaObject) -> str:
 
 
 def _same_table(committed: str, qualified: str) -> bool:
-    return committed == qualified or qualified.endswith("." + committed)
+    """Return whether Iceberg's name of a table, which is never quoted, is that of Spark's.
+
+    >>> _same_table("lake.a.x.y", "lake.a.`x.y`"), _same_table("a.t", "lake.a.t")
+    (True, True)
+    >>> _same_table("lake.a.y", "lake.a.`x.y`"), _same_table("b.t", "lake.a.t")
+    (False, False)
+    """
+    plain = qualified.replace("`", "")
+    return committed == plain or plain.endswith("." + committed)
 
 
 def _catalog(catalog: JavaObject, table: str, jvm: Jvm) -> Catalog:
