@@ -3,7 +3,7 @@
 One SparkContext and one JVM for all of them: listeners come to the bus for a few queries and leave
 it, so that what differs is the emitter alone, and the machine has no time to become another in
 between. Reads one JSON object (where events go, how many rounds, queries, micro-batches), prints a
-JSON object a block: wall times in ms, CPU in ms, memory in MiB.
+JSON object a block: wall times in ms, CPU in ms, Py4J commands, memory in MiB.
 """
 
 import gc
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from py4j.java_gateway import GatewayClient
 from pyspark.sql import SparkSession
 
 from strandline_spark import activation
@@ -25,6 +26,7 @@ QUERY = """
 SELECT o.*, c.name, upper(c.city) AS city, sum(o.amount) OVER (PARTITION BY o.customer) AS total
   FROM orders o JOIN customers c ON o.customer = c.id WHERE o.amount > 1
 """
+WIDE = 300  # columns
 SETTLE_SECONDS = 0.3  # of an emitter that was just told of the last query
 
 
@@ -47,6 +49,20 @@ def context(told: dict[str, Any], folder: Path, variant: str = "on") -> Any:
     return spark
 
 
+class Commands:
+    """The number of Py4J commands of this process, the program's own and the emitter's."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        send = GatewayClient.send_command
+
+        def counted(client: GatewayClient, *arguments: Any, **named: Any) -> Any:
+            self.sent += 1
+            return send(client, *arguments, **named)
+
+        GatewayClient.send_command = counted
+
+
 class Variants:
     """The listeners on the bus. Starts with ours alone."""
 
@@ -61,8 +77,7 @@ class Variants:
 
     def use(self, variant: str) -> None:
         """Off, on or stock from now on."""
-        self._scala.listenerBus().waitUntilEmpty(10_000)
-        time.sleep(SETTLE_SECONDS)
+        settle(self._scala)
         if self._now == "on":
             self._ours.leave(self._scala)
         elif self._now == "stock":
@@ -74,6 +89,12 @@ class Variants:
         self._now = variant
 
 
+def settle(scala_context: Any) -> None:
+    """Wait until the listeners have been told of the last query, and done what they do then."""
+    scala_context.listenerBus().waitUntilEmpty(10_000)
+    time.sleep(SETTLE_SECONDS)
+
+
 def block(
     spark: Any, variant: str, kind: str, walls: Callable[[], list[float]], skip: int = 0
 ) -> None:
@@ -81,14 +102,16 @@ def block(
 
     The first few walls do not count, the CPU is that of all.
     """
-    before = cpu(spark)
+    before, sent = cpu(spark), COMMANDS.sent
     found = walls()
-    used = cpu(spark) - before
+    settle(spark.sparkContext._jsc.sc())
+    used, sent = cpu(spark) - before, COMMANDS.sent - sent
     row = {
         "variant": variant,
         "kind": kind,
         "wall": found[skip:],
         "cpu": used / len(found),
+        "commands": sent / len(found),
         **memory(spark),
     }
     print(json.dumps(row), flush=True)
@@ -110,6 +133,14 @@ def small_queries(spark: Any, folder: Path, count: int) -> list[float]:
     Less time in which the machine can become another.
     """
     frame = spark.range(1)
+    return [_write(frame, folder) for _ in range(count)]
+
+
+def wide_queries(spark: Any, folder: Path, count: int) -> list[float]:
+    """The wall times of a write of 300 columns, each added by `withColumn`."""
+    frame = spark.range(1)
+    for number in range(WIDE):
+        frame = frame.withColumn(f"c{number}", frame.id + number)
     return [_write(frame, folder) for _ in range(count)]
 
 
@@ -198,8 +229,10 @@ def compare(told: dict[str, Any], folder: Path) -> None:
 KINDS = (
     ("query", queries, 1),
     ("small-query", small_queries, 1),
+    ("wide-query", wide_queries, 1),
     ("micro-batch", micro_batches, 3),
 )
+COMMANDS = Commands()
 
 
 def remember(told: dict[str, Any], folder: Path) -> None:
