@@ -26,9 +26,9 @@ def test_newest_snapshot_is_listed_first(snapshots: Command) -> None:
     rows = [line.split() for line in out.splitlines()]
     assert (code, rows[0][:3]) == (0, ["SNAPSHOT", "COMMITTED", "BARRIER"])
     assert [(row[0], *row[3:]) for row in rows[1:]] == [
-        ("103", "3", "append", "80", "reported"),
-        ("102", "2", "append", "80", "reported"),
-        ("101", "1", "append", "80", "reported"),
+        ("103", "3", "append", "80", "exact"),
+        ("102", "2", "append", "80", "exact"),
+        ("101", "1", "append", "80", "exact"),
     ]
 
 

@@ -23,7 +23,7 @@ from strandline.store.sql.pages import decode_cursor
 
 Json = dict[str, Any]
 PAGE = 1_000
-HEAD = ("SNAPSHOT", "COMMITTED", "BARRIER", "OPERATION", "ROWS", "HOW SURE")
+HEAD = ("SNAPSHOT", "COMMITTED", "BARRIER", "OPERATION", "ROWS", "ACCURACY")
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -86,12 +86,12 @@ def _row(item: Json) -> list[str]:
         "" if item[name] is None else str(item[name]) for name in ("barrierId", "numberOfRows")
     )
     barrier, rows = numbers
-    sure = "observed" if item["observed"] else "reported"
+    accuracy = "observed" if item["observed"] else "exact"
     return [
         item["snapshotId"],
         short_time(item["committedAt"] or ""),
         barrier,
         item["operation"] or "",
         rows,
-        sure,
+        accuracy,
     ]
