@@ -335,6 +335,27 @@ def test_barriers_of_two_groups_are_never_shown_as_consistent(
         )
 
 
+def test_jobs_that_start_each_other_are_listed(browser: Any, empty_address: str) -> None:
+    world = World(datetime.now(UTC))
+
+    def below(job: str, run: str) -> dict[str, Any]:
+        facet = {"job": {"namespace": "shop", "name": job}, "run": {"runId": run_id(run)}}
+        return {"parent": {"_producer": "page", "_schemaURL": "page", **facet}}
+
+    for tab in tab_of(browser, empty_address):
+        for event in (
+            world.event("COMPLETE", 60, "one", run="one 1"),
+            world.event("COMPLETE", 50, "two", run="two 1", run_facets=below("one", "one 1")),
+            world.event("COMPLETE", 40, "one", run="one 2", run_facets=below("two", "two 1")),
+            world.event("COMPLETE", 30, "leaf", run_facets=below("one", "one 2")),
+        ):
+            tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        page = tab.open("/jobs")
+
+        assert [cells[0] for cells in cells_of(page)] == ["one", "└ leaf", "two"]
+
+
 def test_impact_marks_columns_missing_from_the_newest_schema(
     browser: Any, empty_address: str
 ) -> None:

@@ -24,6 +24,7 @@ from strandline_spark.jvm.iceberg_snapshot import (
     barrier_of,
     batch_of,
 )
+from strandline_spark.model.names import qualified
 
 _NO_DATA_LOST = {"append", "replace"}  # what a read of changes may step over: replace is compaction
 
@@ -260,7 +261,7 @@ class TableHistory:
 
 
 def full_name(session: SparkSession, name: str) -> str:
-    """catalog.database.table of a table's name as a user gives it.
+    """catalog.database.table of a table's name as a user gives it, a part with a dot in backquotes.
 
     Raises MissingTableError for no such catalog.
     """
@@ -269,7 +270,7 @@ def full_name(session: SparkSession, name: str) -> str:
             session._jsparkSession, name
         )
         identifier = found.identifier()
-        return ".".join((found.catalog().name(), *identifier.namespace(), identifier.name()))
+        return qualified(found.catalog().name(), *identifier.namespace(), identifier.name())
     except TypeError as error:
         raise UnsupportedTableError(_WITHOUT_ICEBERG.format(name)) from error
     except (Py4JJavaError, PySparkException) as error:

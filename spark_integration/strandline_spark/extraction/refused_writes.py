@@ -68,7 +68,8 @@ def as_statement(write: RefusedWrite, jvm: Jvm) -> JavaObject | None:
         otherwise = "append" if method == "insertInto" else "create"
         method = methods.get(_mode(write, jvm), otherwise)
     catalog, namespace = write.current
-    current = (catalog, *map(str, jvm.sequence(parser.parseMultipartIdentifier(namespace))))
+    inner = jvm.sequence(parser.parseMultipartIdentifier(namespace)) if namespace else ()
+    current = (catalog, *map(str, inner))
     parts = whole_name(jvm.sequence(names), jvm, current)
     table = ".".join("`" + part.replace("`", "``") + "`" for part in parts)
     provider = _provider(write, jvm)

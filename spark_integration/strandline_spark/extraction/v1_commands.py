@@ -185,7 +185,7 @@ def _new_partitions(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 
 
 def _new_location(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-    """SET LOCATION: the name is that of another folder from now on, or a partition is."""
+    """SET LOCATION: the table's name, or one partition, points to another folder from now on."""
     table = jvm.session.sessionState().catalog().getTableMetadata(plan.tableName())
     if optional(plan.partitionSpec()) is not None:
         return [Write(of_table(table, fields_of(table.schema()), jvm), "overwrite")]

@@ -102,7 +102,7 @@ class Watch:
         return next((name for name in names if name.endswith("." + table)), table)
 
     def refused(self, write: RefusedWrite) -> None:
-        """A DataFrame write of which Spark tells nothing."""
+        """Report a DataFrame write that Spark rejected in analysis."""
         self._actions.refused(write)
 
     def idle(self, now: float) -> None:

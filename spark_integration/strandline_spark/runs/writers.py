@@ -1,8 +1,7 @@
-"""DataFrame writers of this process, whose refused writes Spark tells nobody of.
+"""DataFrame writes that Spark rejects in analysis, for which it fires no event.
 
-A writer's method raises as before; only then is its failure noted, on the thread that it failed on
-and without waiting for anything. A write that Spark has made an execution of is none of these:
-Spark reports that one itself.
+A writer's method raises as before; only then is its failure noted, on the same thread and without
+waiting for anything. Writes that reach an execution are skipped: Spark reports those itself.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class RefusedWrites:
         return self._waiting.popleft() if self._waiting else None
 
     def leave(self) -> None:
-        """Want no more writes."""
+        """Stop collecting writes."""
         _watching.discard(self)
 
 

@@ -56,7 +56,7 @@ def test_twenty_concurrent_queries_are_answered_beside_new_facts(
     method, path, body = QUESTIONS[question]
 
     def ask(_: int) -> int | None:
-        """Return the status of the answer; who hears that the server is busy asks again."""
+        """Return the status of the answer; retry on 503."""
 
         def answer() -> int | None:
             status = crowded.client.request(method, path, json=body).status_code

@@ -246,12 +246,17 @@ def test_refused_write_to_a_path_names_it(lake: Any, tmp_path: Path) -> None:
 
 
 @iceberg
-def test_refused_write_goes_where_its_name_pointed_when_it_failed(lake: Any) -> None:
+@pytest.mark.parametrize(
+    ("current", "named"), [("lake.failed", "i"), ("lake", "failed.i"), ("lake", "lake.failed.i")]
+)
+def test_refused_write_goes_where_its_name_pointed_when_it_failed(
+    lake: Any, current: str, named: str
+) -> None:
     writes = RefusedWrites()
-    lake.sql("USE lake.failed")
+    lake.sql(f"USE {current}")
     try:
         with pytest.raises(AnalysisException):
-            lake.range(3).selectExpr("id AS x", "id AS y").writeTo("i").append()
+            lake.range(3).selectExpr("id AS x", "id AS y").writeTo(named).append()
     finally:
         lake.sql("USE spark_catalog.default")
     note = writes.take()

@@ -133,8 +133,8 @@ def _labelled(domain: dict[str, Any], labels: Mapping[Table, str]) -> dict[str, 
 def _by_reason(connection: Connection, found: Sequence[Trouble]) -> list[dict[str, Any]]:
     """Return troubles as the page lists them: failures with the same reason are one.
 
-    The reason is the first line of the error; an application reports that of its query with the
-    name of an exception before it. `count` is the number of all that have the reason.
+    The reason is the first line of the error, without the exception's name: an application puts it
+    before its query's error. `count` is the number of all that have the reason.
     """
     failed = [one.run_row for one in found if one.rule == "failed" and one.run_row is not None]
     errors = outcomes(connection, dict.fromkeys(failed, True))

@@ -39,8 +39,8 @@ relations = table(
 )
 
 # A sink without a row has all sources of its run. The greatest rule counts; where a lineage facet
-# names no fields, the columns are those of rule 2 (store/lineage/stated_edges). Rule 0 is none: it
-# leads from columns of the sink to the names that the run gave them (renamed_columns.py).
+# names no fields, the columns are those of rule 2 (store/lineage/stated_edges). Rule 0 marks
+# renamed columns: from a column of the sink to its new name (renamed_columns.py).
 edge_uses = table(
     "run_edges",
     column("run_id", BigInteger),

@@ -113,16 +113,25 @@ export function Tabs({ of, now, link }) {
   )}</div>`;
 }
 const FEW = 5;
-// A list as rows of a tree: each item below the one that it belongs to. More than FEW items below
-// one are folded until they are opened.
+// A list as rows of a tree: each item below the one that it belongs to, but for one that is above
+// itself. More than FEW items below one are folded until they are opened.
 export function useTree(items, keyOf, parentOf) {
   const [opened, open] = useState([]);
   const byKey = new Map(items.map((one) => [keyOf(one), one]));
   const below = new Map();
   const top = [];
+  const isAboveItself = (one) => {
+    const passed = new Set();
+    let key = keyOf(one);
+    while (byKey.has(key) && !passed.has(key)) {
+      passed.add(key);
+      key = parentOf(byKey.get(key), byKey);
+    }
+    return key === keyOf(one);
+  };
   for (const one of items) {
     const parent = parentOf(one, byKey);
-    if (!byKey.has(parent) || parent === keyOf(one)) top.push(one);
+    if (!byKey.has(parent) || isAboveItself(one)) top.push(one);
     else below.set(parent, [...(below.get(parent) || []), one]);
   }
   const rowsOf = (one, parent) => {

@@ -69,8 +69,8 @@ export function Events() {
   const found = useData((signal) => get("/events", { limit: 50 }, signal), []);
   const [open, setOpen] = useState(null);
   return html`<h1>Events as received</h1>
-    <p class="dim">The newest 50; secrets are taken out before anything is stored. Received is when
-    the event came here, happened is the time that its sender states.</p>
+    <p class="dim">The newest 50; secrets are taken out before anything is stored. Received: when
+    the collector got the event. Happened: the event's own time.</p>
     <${Loaded} of=${found}>${({ items }) => html`
     <${Grid} name="events" empty="No events yet. Now says how to send the first one." head=${[
       "received",
