@@ -63,7 +63,7 @@ def test_quoted_secret_in_a_reason_is_redacted(engine: Engine) -> None:
 
     ((reason, body),) = rows(engine, "SELECT reason, body FROM set_aside WHERE kind = 'dead'")
     assert reason == "not an OpenLineage event: eventType: Invalid enum value 'password=[redacted]'"
-    assert body == b'{"eventType": "password=[redacted]"}'
+    assert json.loads(body) == {"eventType": "password=[redacted]"}
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,13 @@ def test_secret_beside_odd_content_is_removed_and_the_event_stored(
 
     assert kinds(engine, secret) == ["stored"]
     with engine.connect() as connection:
-        assert [one.body for one in events_of(connection)] == [harmless]
+        (stored,) = events_of(connection)
+    assert without_spaces(stored.body) == without_spaces(harmless)
+
+
+def without_spaces(document: bytes) -> bytes:
+    """A document with a secret is written anew: its spaces may differ."""
+    return document.replace(b" ", b"")
 
 
 def test_secret_in_a_repeated_facet_is_not_stored(engine: Engine) -> None:
@@ -210,12 +216,10 @@ def test_secret_in_a_numeric_facet_is_removed_from_facet_and_event(engine: Engin
 
     assert kinds(engine, body) == ["stored"]
     with engine.connect() as connection:
-        assert [one.body for one in events_of(connection)] == [
-            body.replace(b"hunter2", b"[redacted]")
-        ]
-    assert rows(engine, "SELECT body FROM facets WHERE key = 'outputStatistics'") == [
-        (b'{"rowCount": 1, "password": "[redacted]"}',)
-    ]
+        (stored,) = events_of(connection)
+    assert json.loads(stored.body) == json.loads(body.replace(b"hunter2", b"[redacted]"))
+    ((facet,),) = rows(engine, "SELECT body FROM facets WHERE key = 'outputStatistics'")
+    assert json.loads(facet) == {"rowCount": 1, "password": "[redacted]"}
 
 
 def test_replayed_run_keeps_its_identity(engine: Engine) -> None:
