@@ -7,13 +7,17 @@ from sqlalchemy import Connection, Engine, insert, select, text
 
 from strandline.core.access.granted import EVERYTHING, NOTHING, Access
 from strandline.core.access.hidden import HiddenNames
+from strandline.core.openlineage.times import micros_of
+from strandline.store.catalog.filters import ALL
+from strandline.store.catalog.lists import datasets_page
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.received_tables import raw_events
 from strandline.store.schema.run_tables import jobs, namespaces
 from strandline.store.sql.engine import reading
 from strandline.store.sql.narrowed import narrowed
-from worlds.builders import dataset, event, store
+from worlds.builders import NOON, Json, dataset, event, store, symlink
 
+NOON_MICROS = micros_of(NOON)
 SIGNS = "ab*?%_![]'\\:/.-^AÄ\n"
 NAMED = [
     "a",
@@ -103,6 +107,31 @@ def test_no_query_shows_another_namespace(engine: Engine, query: str) -> None:
         assert names(nobodys) == set()
     with reading(narrowed(engine, EVERYTHING)).connect() as whole:
         assert names(whole) == {"ours", "theirs"}
+
+
+TRUNCATED = dataset("tt", lifecycleStateChange={"lifecycleStateChange": "TRUNCATE"})
+OTHER_NAME = dataset("tt", "spark://old", symlinks=symlink("tt", type_="LOCATION"))
+HIDDEN = {
+    "an input that the key does not see": ([dataset("src", "s3://other")], "loader"),
+    "the table itself by a hidden name": ([OTHER_NAME], None),
+}
+
+
+@pytest.mark.parametrize(("reads", "writer"), HIDDEN.values(), ids=HIDDEN)
+def test_latest_write_is_the_same_for_every_key(
+    engine: Engine, reads: list[Json], writer: str | None
+) -> None:
+    batch = {"jobType": {"processingType": "BATCH", "integration": "SPARK"}}
+    store(engine, [event("COMPLETE", 1, "loader", 0, reads, [TRUNCATED], job_facets=batch)], NOON)
+
+    def latest_writer(of: Engine) -> str | None:
+        with reading(of).connect() as connection:
+            items = datasets_page(connection, ALL, NOON_MICROS, 10, None)["items"]
+        (write,) = [one["latestWrite"] for one in items if one["name"] == "tt"]
+        return write and write["job"]["name"]
+
+    assert latest_writer(engine) == writer
+    assert latest_writer(narrowed(engine, access("tests", "hive://lake"))) == writer
 
 
 def test_hidden_name_is_removed_from_texts_and_similar_words_stay() -> None:

@@ -31,7 +31,7 @@ from strandline.core.changes.extraction import SINK
 from strandline.core.changes.rows import CREATES
 from strandline.core.changes.snapshot_claims import STATED
 from strandline.core.openlineage import run_states as states
-from strandline.store.lineage.run_state import run_ends, run_owners, run_silences
+from strandline.store.lineage.run_state import canonical_ids, run_ends, run_owners, run_silences
 from strandline.store.schema.conditions import CREATED_NOTHING, ONLY_DEFINED
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
@@ -44,8 +44,8 @@ MOMENT = bindparam("moment", type_=BigInteger)  # the moment that a question is 
 
 above = run_parents.alias("above")
 owners = runs.alias("owners")
-stated_as = datasets.alias("stated_as")
-snapshot_of = datasets.alias("snapshot_of")
+stated_as = canonical_ids.alias("stated_as")
+snapshot_of = canonical_ids.alias("snapshot_of")
 
 
 class Seen(NamedTuple):
@@ -215,7 +215,7 @@ def came_to_nothing(past: bool) -> ColumnElement[bool]:
     failed = and_(runs.c.state == states.FAIL, _has_ended(past))
     has_snapshots = exists().where(
         snapshot_of.c.canonical_id == datasets.c.canonical_id,
-        snapshots.c.dataset_id == snapshot_of.c.id,
+        snapshots.c.dataset_id == snapshot_of.c.dataset_id,
     )
     commits = or_(relations.c.creates == CREATES, has_snapshots)
     given_up = and_(runs.c.state.in_(UNFINISHED), commits, _is_lost_or_failed_above(past))
@@ -228,7 +228,7 @@ def _states_snapshot() -> ColumnElement[bool]:
         snapshot_uses.c.run_id == relations.c.run_id,
         snapshot_uses.c.direction == SINK,
         snapshot_uses.c.rank == STATED,
-        stated_as.c.id == snapshot_uses.c.dataset_id,
+        stated_as.c.dataset_id == snapshot_uses.c.dataset_id,
         stated_as.c.canonical_id == datasets.c.canonical_id,
     )
 

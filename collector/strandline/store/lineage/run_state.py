@@ -33,6 +33,9 @@ from strandline.store.sql.id_lists import among_given
 RUNS_PER_STATEMENT = 10_000
 CACHED_MOMENTS = 20_000  # as texts: two megabytes at most
 
+canonical_ids = table(
+    "canonical_ids", column("dataset_id", BigInteger), column("canonical_id", BigInteger)
+)
 run_owners = table(
     "run_owners",
     *(column(name, BigInteger) for name in ("run_id", "owner_id", "job_id")),

@@ -18,7 +18,8 @@ CREATED_NOTHING = "({sink}.creates = 1 AND {run}.streaming = 0 AND {run}.state I
 # A batch run only altered, renamed, dropped or emptied a table: no event of its says that it did
 # more, it states no snapshot that has rows, and neither an input nor an edge brings anything from
 # another dataset. {sink} is a row of run_relations, {run} its run, {table} the row of datasets with
-# the table's name; {stated} is the rank of a snapshot that a facet of ours states.
+# the table's name; {stated} is the rank of a snapshot that a facet of ours states. The others come
+# from canonical_ids, which every key sees whole: whether a run wrote depends on no key.
 ONLY_DEFINED = """
 ({sink}.direction = 1 AND {sink}.creates = -1 AND {run}.streaming = 0 AND {run}.ended_at IS NOT NULL
  AND NOT ({run}.announced = 0
@@ -26,7 +27,7 @@ ONLY_DEFINED = """
  AND NOT EXISTS (
      SELECT 1
        FROM run_relations taken
-       JOIN datasets source ON source.id = taken.dataset_id
+       JOIN canonical_ids source ON source.dataset_id = taken.dataset_id
       WHERE taken.run_id = {sink}.run_id
         AND taken.direction = 0
         AND source.canonical_id <> {table}.canonical_id)
@@ -34,14 +35,14 @@ ONLY_DEFINED = """
      SELECT 1
        FROM run_edges edge
        JOIN edge_columns origin ON origin.set_hash = edge.set_hash
-       JOIN datasets source ON source.id = origin.source_id
+       JOIN canonical_ids source ON source.dataset_id = origin.source_id
       WHERE edge.run_id = {sink}.run_id
         AND edge.sink_id = {sink}.dataset_id
         AND source.canonical_id <> {table}.canonical_id)
  AND NOT EXISTS (
      SELECT 1
        FROM snapshot_uses made
-       JOIN datasets stated_as ON stated_as.id = made.dataset_id
+       JOIN canonical_ids stated_as ON stated_as.dataset_id = made.dataset_id
        JOIN snapshots snapshot ON snapshot.dataset_id = made.dataset_id
                               AND snapshot.snapshot_id = made.snapshot_id
       WHERE made.run_id = {sink}.run_id

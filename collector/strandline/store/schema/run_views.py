@@ -13,6 +13,9 @@ from strandline.store.schema.conditions import (
     ONLY_DEFINED,
 )
 
+# The one dataset that a name means, for rules that must not depend on the names that a key sees.
+_CANONICAL_IDS = "SELECT id AS dataset_id, canonical_id FROM datasets"
+
 # The datasets that runs read and wrote, and the edges that they made, are stored as templates
 # (relation_tables.py).
 _RELATIONS = """
@@ -136,6 +139,7 @@ SELECT life.run_id, life.owner_id, life.job_id, relation.direction,
 def run_views(dialect: str) -> dict[str, str]:
     """Return the queries of the views by name, each after those that it selects from."""
     return {
+        "canonical_ids": _CANONICAL_IDS,
         "run_relations": _RELATIONS,
         "run_edges": _EDGES,
         "run_owners": _RUN_OWNERS,

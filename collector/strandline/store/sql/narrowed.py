@@ -60,6 +60,7 @@ BY_ID = frozenset(
     )
 )
 VIEWS_OF_IDS = (
+    "canonical_ids",
     "run_relations",
     "run_edges",
     "run_owners",
