@@ -221,6 +221,44 @@ def test_a_dataset_is_listed_with_the_newest_snapshot_of_its_main_branch(engine:
     }
 
 
+MADE = {"committedAt": at(10), "parentSnapshotId": "s1"}
+NEWER = {
+    "a read of one that was not known": (snapshot("s2", **MADE), snapshot("s1"), "read"),
+    "a read of one of unknown time": (snapshot("s2"), snapshot("s1"), "read"),
+    "a write that states no time": (
+        snapshot("s1", committedAt=at(10)),
+        snapshot("s2"),
+        "write",
+    ),
+    "a child by a clock that is late": (
+        snapshot("s1", committedAt=at(20)),
+        snapshot("s2", **MADE),
+        "write",
+    ),
+}
+
+
+@pytest.mark.parametrize(("first", "then", "use"), NEWER.values(), ids=NEWER)
+def test_newest_snapshot_is_the_last_commit_rather_than_the_last_seen(
+    engine: Engine, first: Json, then: Json, use: str
+) -> None:
+    used = [dataset("bank.load", own=then)]
+    ends = {"inputs": used} if use == "read" else {"outputs": used}
+    store(
+        engine,
+        [
+            event("COMPLETE", 1, "load", 12, outputs=[dataset("bank.load", own=first)]),
+            event("COMPLETE", 2, "other", 50, **ends),
+        ],
+        NOON,
+    )
+
+    with engine.connect() as connection:
+        (item,) = datasets_page(connection, ALL, NOW, 10, None)["items"]
+
+    assert item["latestSnapshot"]["snapshotId"] == "s2"
+
+
 @pytest.mark.parametrize("as_of", [None, NOW - 1])
 def test_a_job_is_listed_with_the_job_above_it(engine: Engine, as_of: int | None) -> None:
     store(

@@ -58,6 +58,7 @@ snapshots = Table(
     time_column("first_at", "when it was first seen: its place if no commit time is stated"),
     code_column("aside", "0 main has it, 1 another branch, 2 none; NULL: main", nullable=True),
     PrimaryKeyConstraint("dataset_id", "snapshot_id"),
+    Index(None, "dataset_id", "committed_at", "first_at"),
     comment="one row a known snapshot of a table",
     **CLUSTERED,
 )

@@ -5,9 +5,20 @@ Left to itself, it would first answer them for all keys that there are.
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Select, TableClause, literal_column, select, true
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    TableClause,
+    and_,
+    literal_column,
+    select,
+    true,
+)
 
+from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import runs
+from strandline.store.schema.snapshot_tables import snapshots
 from strandline.store.sql.id_lists import among_given
 
 
@@ -26,6 +37,20 @@ def for_each(
     each = runs.alias("each")
     joined = outer.join(each, each.c.id.in_(rows.correlate(outer)))
     return select(each.c.id).select_from(joined).where(*keys)
+
+
+def snapshots_of_each(dialect: str, rows: Select[Any]) -> tuple[FromClause, FromClause]:
+    """Return the snapshots that a query has for each dataset, and their join with the datasets.
+
+    The query selects whole rows of `snapshots` by the id of `datasets`.
+    """
+    if dialect == "postgresql":
+        of_one = rows.correlate(datasets).lateral("of_one")
+        return of_one, datasets.join(of_one, true())
+    each = snapshots.alias("each")
+    ids = rows.with_only_columns(snapshots.c.snapshot_id).correlate(datasets)
+    of_dataset = and_(each.c.dataset_id == datasets.c.id, each.c.snapshot_id.in_(ids))
+    return each, datasets.join(each, of_dataset)
 
 
 def of_each(dialect: str, view: TableClause, run: ColumnElement[int]) -> FromClause:
