@@ -67,6 +67,32 @@ def test_redaction_removes_the_secret_and_nothing_else(facet: bytes) -> None:
     assert is_equal(redact_json("custom", facet), without_secrets(facet))
 
 
+@pytest.mark.parametrize(
+    ("facet", "kept"),
+    [
+        (b'{"password": "hunter2", "password": ""}', {"password": ""}),
+        (b'{"a": [{"password": "hunter2", "p\\u0061ssword": ""}]}', {"a": [{"password": ""}]}),
+        (b'{"x": {"password": "hunter2"}, "x": 1}', {"x": 1}),
+        (b'{"n": %s, "password": "hunter2", "password": null}' % (b"9" * 300), None),
+    ],
+)
+def test_the_first_of_two_members_with_one_name_is_gone(facet: bytes, kept: Json | None) -> None:
+    body = b'{"extra": %s, "run": {"facets": {"x": %s}}}' % (facet, facet)
+
+    assert kept is None or json.loads(redact_json("custom", facet)) == kept
+    assert b"hunter2" not in redact_json("custom", facet)
+    assert has_secret(body)
+    assert b"hunter2" not in redact_bytes(body)
+
+
+def test_two_hidden_names_stay_two_members() -> None:
+    names = (f"ghp_16C7e42F292c6912E7710c838347Ae178B4{end}" for end in "abc")
+    kept = redact_json("custom", encode(dict(zip(names, (1, 2, 3), strict=True))))
+
+    assert json.loads(kept) == {"[redacted]": 1, "[redacted] 2": 2, "[redacted] 3": 3}
+    assert redact_json("custom", kept) == kept
+
+
 def without_secrets(facet: bytes) -> bytes:
     return facet.replace(b"hunter2", b"[redacted]").replace(b"27182", b'"[redacted]"')
 
@@ -77,14 +103,13 @@ def is_equal(document: bytes, other: bytes) -> bool:
 
 
 def test_only_harmless_properties_stay() -> None:
-    facet = (
-        b'{"properties": {"spark.master": "yarn", "spark.x": ["p"], "spark.y": "p", "z": {"a": 1}}}'
-    )
+    facet = b'{"properties": {"spark.master": "yarn", "spark.x": ["p"], "spark.y": "p", "spark.y": "", "z": {"a": 1}}}'
+    only_repeated = b'{"properties": {"spark.y": "p", "spark.y": ""}}'
 
     kept = {
         "spark.master": "yarn",
         "spark.x": ["[redacted]"],
-        "spark.y": "[redacted]",
+        "spark.y": "",
         "z": {"a": "[redacted]"},
     }
 
@@ -92,6 +117,7 @@ def test_only_harmless_properties_stay() -> None:
     assert json.loads(redact_json("", b'{"spark_properties": %s}' % facet)) == {
         "spark_properties": {"properties": kept}
     }
+    assert redact_json("spark_properties", only_repeated) == b'{"properties":{"spark.y":""}}'
 
 
 def test_columns_and_facets_may_be_named_like_secrets() -> None:

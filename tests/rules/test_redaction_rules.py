@@ -221,6 +221,10 @@ HOSTILE += [
     "INSERT INTO t (password) VALUES ('" * 10_000,
     "INSERT INTO t (password) VALUES (((((" * 10_000,
     "INSERT INTO t (password, a) VALUES ('x1y2'," * 5_000,
+    " SELECT a" * 30_000 + " password",
+    "xapp-" * 50_000,
+    "pypi-" * 50_000,
+    "-dckr_pat_" * 30_000,
 ]
 PROGRAM = """
 import json, resource, sys

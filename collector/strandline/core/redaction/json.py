@@ -89,8 +89,8 @@ def has_secret(rest: bytes) -> bool:
 def redact_json(key: str, raw: bytes) -> bytes:
     """Return the facet, or whole document, without secrets; the same object if it has none.
 
-    A document that cannot be decoded is read member by member. Raises ValueError if the bytes are
-    no text.
+    Of members with the same name the last one stays. A document that cannot be decoded is read
+    member by member. Raises ValueError if the bytes are no text.
     """
     text = raw.decode()
     strings = _Strings()
@@ -99,10 +99,22 @@ def redact_json(key: str, raw: bytes) -> bytes:
     try:
         document = msgspec.json.decode(raw)
         redacted = _redact(document, key, _Place(naming=True), strings)
-        return raw if redacted == document else msgspec.json.encode(redacted)
+        is_whole = redacted == document and not _repeats_a_name(text)
+        return raw if is_whole else msgspec.json.encode(redacted)
     except (ValueError, RecursionError):
         kept = _redact_members(text, strings)
         return raw if kept == text else kept.encode()
+
+
+def _repeats_a_name(text: str) -> bool:
+    """Return whether an object has two members of one name: decoding dropped the first of them."""
+    repeated = []
+
+    def count(members: list[tuple[str, Any]]) -> None:
+        repeated.append(len(dict(members)) < len(members))
+
+    json.loads(text, object_pairs_hook=count, parse_int=str, parse_float=str)
+    return any(repeated)
 
 
 def redact_bytes(body: bytes) -> bytes:
@@ -180,11 +192,14 @@ def _redact_object(
     place = _Place(hidden, strict, name in _NAMING, around.is_variable)
     labels = [members[label] for label in _LABELS if isinstance(members.get(label), str)]
     names_secret = name != _PUBLIC and any(map(_is_secret, labels))
-    redacted = {}
+    redacted: dict[str, Any] = {}
     for member, value in members.items():
         is_value = names_secret and member in _LABELLED
         inner = place._replace(hidden=True) if is_value else place
-        redacted[strings[member]] = _redact(value, member, inner, strings)
+        kept = strings[member]
+        while kept in redacted:  # two hidden names
+            kept += f" {len(redacted) + 1}"
+        redacted[kept] = _redact(value, member, inner, strings)
     return redacted
 
 

@@ -30,8 +30,9 @@ class Outline(NamedTuple):
 
 
 _BLANKS = r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/|\()*"
+# A SELECT is one if its list looks like columns, or if there is a FROM behind it.
 _STATEMENT = (
-    r"(?:SELECT\s(?=[\s\S]*\bFROM\b|\s*(?:['\"(*\d]|[\w.]+\s*(?:[(,|=*/+-]|AS\s|--|;|\Z)))|"
+    r"(?:SELECT\s(?:(?=\s*(?:['\"(*\d]|[\w.]+\s*(?:[(,|=*/+-]|AS\s|--|;|\Z)))|(?P<words>))|"
     r"INSERT\s+(?:INTO|OVERWRITE)\s|"
     r"MERGE\s+INTO\s|UPDATE\s+\S+\s+(?:AS\s+\w+\s+|\w+\s+)?SET\s|DELETE\s+FROM\s|"
     r"WITH\s+[\w`\"]+\s*(?:\([^()]*\)\s*)?AS\s*\(|(?:CREATE|ALTER|DROP)\s+(?:OR\s+REPLACE\s+)?"
@@ -43,6 +44,8 @@ _STATEMENT = (
 _BEGINS = re.compile(_BLANKS + _STATEMENT, re.IGNORECASE)
 # After an error's message a statement is in capitals.
 _CONTAINS = re.compile(rf"(?<=[\s:>]){_STATEMENT}")
+_FROM = re.compile(r"\bFROM\b")
+_FROM_IN_ANY_CASE = re.compile(_FROM.pattern, re.IGNORECASE)
 _LEXEME = re.compile(
     r"""--(?P<line>[^\r\n]*)
     |/\*(?P<block>(?:[^*]|\*(?!/))*)(?:\*/)?
@@ -68,8 +71,7 @@ def outline_of(text: str, *, is_part: bool = False) -> Outline:
     >>> outline_of("Error in SELECT a FROM t").sql, outline_of("Select a file, token: x").sql
     (9, 23)
     """
-    statement = _BEGINS.match(text) or _CONTAINS.search(text)
-    sql = statement.start() if statement else len(text)
+    sql = _start_of_statement(text)
     parts = _parts_of(text, sql)
     if parts is None:
         sql, parts = len(text), []
@@ -79,6 +81,20 @@ def outline_of(text: str, *, is_part: bool = False) -> Outline:
         pieces += [text[end : part.start], "\0" * (part.end - part.start)]
         end = part.end
     return Outline(_in_one_case("".join([*pieces, text[end:]])), sql, parts, is_part)
+
+
+def _start_of_statement(text: str) -> int:
+    """Return where SQL begins in a text, or the text's length."""
+    begin = _BEGINS.match(text)
+    if begin and (begin["words"] is None or _FROM_IN_ANY_CASE.search(text, begin.end())):
+        return 0
+    has_from = None  # behind the first of such SELECTs; if not, then behind no other
+    for statement in _CONTAINS.finditer(text):
+        if has_from is None and statement["words"] is not None:
+            has_from = _FROM.search(text, statement.end()) is not None
+        if has_from or statement["words"] is None:
+            return statement.start()
+    return len(text)
 
 
 def _parts_of(text: str, start: int) -> list[Part] | None:
