@@ -20,7 +20,7 @@ from worlds.builders import encode
 from worlds.canaries import Canary, canaries, leaks
 from worlds.ordinary_sql import ordinary
 from worlds.printed_texts import KEPT, PRINTED
-from worlds.redaction_examples import FORMS, MESSAGES, QUERIES, TOKENS
+from worlds.redaction_examples import FORMS, MESSAGES, QUERIES, SECRETS, TOKENS
 
 
 @pytest.mark.parametrize(("hides", "keeps"), FORMS.values(), ids=FORMS)
@@ -30,7 +30,7 @@ def test_each_form_hides_and_keeps_its_examples(
     hidden = [redact_text(text) for text in hides]
     bodies = [encode({"query": text}) for text in hides]
 
-    assert [text for text in hidden if "hunter2" in text or "271828" in text] == []
+    assert [text for text in hidden if any(secret in text for secret in SECRETS)] == []
     assert [redact_text(text) for text in hidden] == hidden
     assert [redact_text(text) for text in keeps] == list(keeps)
     assert [body for body in bodies if not is_suspicious("sql", body)] == []
@@ -225,6 +225,8 @@ HOSTILE += [
     "xapp-" * 50_000,
     "pypi-" * 50_000,
     "-dckr_pat_" * 30_000,
+    "SELECT a FROM t WHERE " + "token=a, f(" * (LONG // 10),
+    "UPDATE t SET " + "token=a, -- b\n" * (LONG // 10),
 ]
 PROGRAM = """
 import json, resource, sys

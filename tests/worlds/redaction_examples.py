@@ -1,8 +1,9 @@
 """Examples of each form in which a text gives away a secret, and of what only looks like it.
 
-In an example of a form `hunter2` (or the number 271828) is the secret.
+In an example of a form `hunter2` (the number 271828, or a word with `horse` in it) is the secret.
 """
 
+SECRETS = ("hunter2", "271828", "horse")
 Examples = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
 
 FORMS: Examples = {
@@ -151,6 +152,28 @@ FORMS: Examples = {
             "JOIN b ON a.token=x",
         ),
     ),
+    "assigned behind SQL": (
+        (
+            "SQLException: failed on SELECT a FROM t with user=ann password=correcthorse",
+            "SQLException: failed on SELECT a FROM t with user=ann,password=correcthorse",
+            "SELECT 1 FROM t; password=correcthorse",
+            "CREATE TABLE t AS SELECT 1\npassword=correcthorse",
+            "SELECT 1\nuser=ann,password=correcthorse",
+            "SELECT a FROM t WHERE x=1; user=ann,password=correcthorse",
+            "SELECT a FROM t WHERE x=1 (user=ann, password=correcthorse)",
+            "failed ON host x user=ann password=correcthorse",
+            "CREATE TABLE t USING jdbc OPTIONS (user=ann, password=correcthorse)",
+        ),
+        (
+            "SELECT a, token=other AS same, count_if(token=other) FROM t WHERE NOT token=other",
+            "SELECT * FROM a JOIN b ON (a.x=b.x) AND (token=other) OR\n token=other",
+            "update t set a=b,token=other where c=1",
+            "UPDATE t SET -- the new\n  a=b, -- the old\n  token=other\n  , secret=x\nWHERE c=1",
+            "UPDATE t SET a=CASE WHEN token=x THEN y\n  ELSE z END,\n token=other",
+            "ALTER TABLE t DROP PARTITION (a=1,token=five)",
+            "SELECT count(*) FILTER (WHERE token=other) FROM t HAVING token=other",
+        ),
+    ),
     "set statement": (
         (
             "SET spark.hadoop.fs.s3a.secret.key = hunter2; SELECT 1",
@@ -175,6 +198,8 @@ FORMS: Examples = {
             "api key: hunter2",
             "fs.azure.account.key.a.dfs.core.windows.net: hunter2",
             "login with password:hunter2 failed",
+            "password: correct/horse",
+            "password: unhorsed wing",
         ),
         (
             "struct<password:string,token:bigint>",

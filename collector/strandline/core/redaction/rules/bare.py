@@ -27,9 +27,6 @@ _STARTS_WORD = frozenset("'\"`;:,(&?[{|\\")
 _OPTION_START = re.compile(r"(?<!\S)--[\w-]{1,40}=\Z")
 _PLACEHOLDER = re.compile(r"[>=]|\{\{|\{[\w.]*\}")  # of a template, or of an f-string
 _TOKEN_COLUMN = re.compile(r"(?:\w*[_-])?token_?(?:id|name|ur[il]|endpoint)", _FLAGS)
-_CONDITION = re.compile(
-    r"\b(?:SET|ON|WHERE)\s[^\n]*\Z|(?i:\b(?:ON|AND|OR|WHERE|SET|WHEN|PARTITION)\s+\(?\Z)", re.ASCII
-)
 _IDENTIFIER = re.compile(r"[a-z_]\w*(?:\.[a-z_]\w*)*", _FLAGS)
 # A JSON Web Token is three parts with dots between them, as a column is.
 _NO_COLUMN = re.compile(r"\AeyJ|[^.]{40}")
@@ -48,11 +45,14 @@ def assigned(mention: Mention) -> Value | None:
     is_call = mention.text.startswith("(", value.end) and _IDENTIFIER.fullmatch(content)
     if is_call or content == mention.name or _is_reference(content):
         return None
+    if _is_count(mention, content):
+        return None
+    is_name = bool(_IDENTIFIER.fullmatch(content)) and not _NO_COLUMN.search(content)
     is_property = mention.name.count(".") > 2
-    if is_property or not (mention.in_sql or _CONDITION.search(mention.before(100))):
-        return None if _is_count(mention, content) else value
-    is_name = _IDENTIFIER.fullmatch(content) and not _NO_COLUMN.search(content)
-    return value if is_mixed(content) or (is_generated(content) and not is_name) else None
+    if is_property or is_mixed(content) or (is_generated(content) and not is_name):
+        return value
+    is_column = mention.in_sql and is_name and "." in content
+    return None if is_column or _is_in_condition(mention) else value
 
 
 def _stands_alone(mention: Mention) -> bool:
@@ -61,6 +61,34 @@ def _stands_alone(mention: Mention) -> bool:
     if before == "=":  # --from-literal=password=x
         return _OPTION_START.search(mention.before(50)) is not None
     return not before or before.isspace() or before in _STARTS_WORD
+
+
+# Words of SQL before a column that is compared or set, alone or in a list, and what ends that part
+# of a statement. A line goes on behind such a word, a comma and a bracket.
+_GAP = r"(?:[\s(]|--[^\r\n]*[\r\n])*"
+_PARTS = re.compile(
+    rf"\b(?P<list>SELECT|DISTINCT|SET|PARTITION|BY|WHEN|THEN|ELSE)\b{_GAP}|"
+    rf"\b(?P<one>WHERE|ON|AND|OR|XOR|NOT|HAVING|QUALIFY|CASE|PRIOR|RETURN|IF)\b{_GAP}|"
+    r"(?P<end>\b(?:FROM|JOIN|WITH|OPTIONS|TABLE|INTO)\b|;|[\r\n](?!\s{0,50},))|"
+    rf"(?P<comma>,{_GAP})|(?P<call>(?<=\w)\({_GAP})",
+    re.ASCII,
+)
+_PARTS_IN_ANY_CASE = re.compile(_PARTS.pattern, _FLAGS)
+
+
+def _is_in_condition(mention: Mention) -> bool:
+    """Return whether the name is where SQL compares or sets a column: `ON token=x`.
+
+    Behind another value, a semicolon or the end of a line it is a setting.
+    """
+    before = mention.before(300)
+    word = last = None
+    for last in (_PARTS_IN_ANY_CASE if mention.in_sql else _PARTS).finditer(before):
+        if last.lastgroup not in ("comma", "call"):
+            word = last
+    if word is None or last is None or word["end"] or last.end() < len(before):
+        return False
+    return last.lastgroup != "comma" or word["list"] is not None
 
 
 def _is_reference(content: str) -> bool:
@@ -109,8 +137,13 @@ _NO_VALUE = re.compile(
 )
 # Of an exception: a.b.InvalidToken
 _CLASS = re.compile(r"(?:[a-z]\w*\.){2,}[A-Z]+[a-z]\w*", re.ASCII)
-# secret: mounted at /etc
-_GOES_ON = re.compile(r" [a-z]+(?=[\s.,]|\Z)")
+# secret: mounted at /etc; but password: broken wing
+_GOES_ON = re.compile(
+    r" (?:at|by|in|on|for|from|to|of|with|without|and|or|as|is|was|since|before|after|until|when|"
+    r"if|because|but|yesterday|again)(?=[\s.,]|\Z)"
+)
+# No such secret: projects/bank/secrets/db
+_PLACED = re.compile(r"(?:secret|credential)s?", _FLAGS)
 _PATH = re.compile(r"[a-z][a-z_.-]*(?:/[a-z_.-]+)+")
 
 
@@ -134,7 +167,9 @@ def stated(mention: Mention) -> Value | None:
         return value if is_generated(content) else None
     if mention.blank or not mention.gap or not ends_as_secret(mention.name):
         return value if is_mixed(content) else None
-    if content == mention.name or _is_reference(content) or _PATH.fullmatch(content):
+    if content == mention.name or _is_reference(content):
+        return None
+    if _PLACED.fullmatch(mention.name) and _PATH.fullmatch(content):
         return None
     if QUALITY.fullmatch(content) and _GOES_ON.match(mention.text, value.end):
         return None
