@@ -239,7 +239,7 @@ for text in json.load(sys.stdin):
 
 @pytest.mark.slow
 def test_hostile_texts_take_linear_time() -> None:
-    """Backtracking shows in processor time: the texts take fifteen seconds of 120."""
+    """Backtracking shows in processor time: the texts take twenty seconds of 120."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         input=json.dumps(HOSTILE),
