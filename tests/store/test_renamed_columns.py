@@ -63,6 +63,32 @@ def test_edges_follow_a_renamed_column_in_any_order_of_events(engine: Engine, fi
     assert edges_of(engine, "gross") == EDGES
 
 
+@pytest.mark.parametrize("first", range(3))
+def test_edges_of_a_run_that_is_under_way_at_the_rename_follow_the_column(
+    engine: Engine, first: int
+) -> None:
+    written = [columns("t", total=("raw", "amount"))]
+    start = run("START", 1, "load", ["raw"], written, of_job=BATCH)
+    end = run("COMPLETE", 9, "load", ["raw"], written, of_job=BATCH)
+    events = [start, RENAME, end]
+    for one in events[first:] + events[:first]:
+        fill(engine, [one])
+
+    assert edges_of(engine, "gross") == {"raw:amount -load-> t:gross"}
+    assert edges_of(engine, "total") == set()
+
+
+def test_a_stream_that_goes_on_after_the_rename_knows_the_new_names(engine: Engine) -> None:
+    written = [columns("t", total=("raw", "amount"))]
+    streaming = {"jobType": FACET | {"processingType": "STREAMING", "integration": "FLINK"}}
+    start = run("START", 1, "load", ["raw"], written, of_job=streaming)
+    again = run("RUNNING", 9, "load", ["raw"], written, of_job=streaming)
+    fill(engine, [start, RENAME, again])
+
+    assert edges_of(engine, "total") == {"raw:amount -load-> t:total"}
+    assert edges_of(engine, "gross") == set()
+
+
 def test_a_renamed_column_has_its_old_name_before_the_rename(engine: Engine) -> None:
     fill(engine, [LOAD, READ, RENAME, AGAIN])
 

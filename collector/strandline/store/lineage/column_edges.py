@@ -81,7 +81,7 @@ class SinkColumns(NamedTuple):
         how = Origin(rule, edge.type, edge.subtype, edge.transform, edge.masking, is_opaque)
         source, target = (stated.source, edge.source_column), (self.sink.dataset, edge.sink_column)
         if self.renamed:
-            at = self.seen.at
+            at = self.renamed.named_at(self.sink)
             source = source[0], self.renamed.name(*source, at)
             target = target[0], self.renamed.name(*target, at)
         return ColumnEdge(source, self.sink.job, target, how, self.seen)
@@ -192,7 +192,7 @@ def columns_of_jobs(
     sources, stated = sources_in(sets), StatedEdges(sets)
     tables = {use.sink for uses in sets.of_run.values() for use in uses}
     tables |= {edge.source for of_set in sets.edges.values() for edge in of_set}
-    renamed = renamed_columns_of(connection, tables, until)
+    renamed = renamed_columns_of(connection, tables, until, runs)
     return {
         job: JobColumns(list(_sinks(relations, sources, stated, renamed)))
         for job, relations in by_job(edges).items()
@@ -219,7 +219,7 @@ def _sinks(
     )
     for sink in relations.written:
         uses = stated.counting(sink.run, sink.dataset)
-        renames = renamed.count_by(sink.at)
+        renames = renamed.count_by(renamed.named_at(sink))
         alike[sink.dataset, uses, whole_sources.of(sink), renames].append(sink)
     for (_, uses, whole, _), sinks in alike.items():
         owners = frozenset([sink.owner for sink in sinks])

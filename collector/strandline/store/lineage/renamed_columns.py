@@ -1,20 +1,23 @@
 """The names that columns have now, for edges that were stated under earlier ones.
 
-A rename counts from its event on: an edge that was last seen before it follows the column, and one
-that was seen after it means another column of that name.
+A rename counts from its event on: an edge that was stated before it follows the column, and one that
+was stated after it means another column of that name. A batch run knows the names of when it began,
+even if it states them again at its end; a streaming run plans anew and knows those of its last event.
 """
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, select
 
 from strandline.core.changes.edges import RENAMED_COLUMNS, edges_in
+from strandline.store.lineage.recent_runs import JobEdge
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import edge_columns, edge_uses
+from strandline.store.schema.run_tables import runs
 from strandline.store.sql.compression import expand
 from strandline.store.sql.id_lists import among_given
 
@@ -29,7 +32,10 @@ class Renames(NamedTuple):
 class RenamedColumns:
     """The renamed columns of some canonical datasets."""
 
-    def __init__(self, renames: Iterable[tuple[int, Renames]]) -> None:
+    def __init__(
+        self, renames: Iterable[tuple[int, Renames]], streaming: Collection[int] = ()
+    ) -> None:
+        self._streaming = streaming
         self._of_dataset: dict[int, list[Renames]] = defaultdict(list)
         for dataset, of_run in sorted(renames, key=lambda pair: pair[1].at):
             self._of_dataset[dataset].append(of_run)
@@ -39,6 +45,10 @@ class RenamedColumns:
 
     def __bool__(self) -> bool:
         return bool(self._moments)
+
+    def named_at(self, sink: JobEdge) -> int:
+        """Return the moment whose names of columns a write uses."""
+        return sink.at if sink.run in self._streaming else sink.since
 
     def count_by(self, moment: int) -> int:
         """Return the number of renames until a moment."""
@@ -67,21 +77,36 @@ def _renamed(column: str, names: dict[str, str]) -> str:
 
 
 def renamed_columns_of(
-    connection: Connection, dataset_ids: Iterable[int], until: int | None = None
+    connection: Connection,
+    dataset_ids: Iterable[int],
+    until: int | None = None,
+    run_ids: Iterable[int] = (),
 ) -> RenamedColumns:
-    """Return the renamed columns of canonical datasets, all or until a moment."""
+    """Return the renamed columns of canonical datasets, all or until a moment.
+
+    `run_ids` are the runs whose writes are to be named.
+    """
     ids = list(dataset_ids)
     rows = connection.execute(_renames(), {"ids": ids}) if ids else ()
-    return RenamedColumns(
+    renames = [
         (row.canonical_id, Renames(row.at, names_in(expand(row.columns))))
         for row in rows
         if until is None or row.at <= until
-    )
+    ]
+    if not renames:
+        return RenamedColumns(())
+    streaming = connection.scalars(_streaming(), {"runs": list(run_ids)})
+    return RenamedColumns(renames, frozenset(streaming))
 
 
 def names_in(columns: bytes) -> dict[str, str]:
     """Return the new name of each column that a set of renamed columns names."""
     return {edge.source_column: edge.sink_column for edge in edges_in(columns)}
+
+
+@cache
+def _streaming() -> Select[Any]:
+    return select(runs.c.id).where(among_given(runs.c.id, "runs"), runs.c.streaming == 1)
 
 
 @cache
