@@ -43,7 +43,7 @@ from strandline.store.lineage.relations import (
     job_edges_of,
     with_known_runs,
 )
-from strandline.store.lineage.renamed_columns import renamed_columns_of
+from strandline.store.lineage.renamed_columns import NAMED_AT, renamed_columns_of
 from strandline.store.lineage.table_edges import seen_answer
 from strandline.store.lineage.table_lineage import (
     Answer,
@@ -55,6 +55,7 @@ from strandline.store.lineage.table_lineage import (
 )
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import edge_columns, edge_uses
+from strandline.store.schema.run_tables import runs
 from strandline.store.sql.compression import expand
 from strandline.store.sql.engine import by_index
 
@@ -340,8 +341,9 @@ def columns_of(connection: Connection, dataset: Node) -> list[str]:
     if listed:
         return listed
     stated = (
-        select(edge_columns.c.columns, func.max(edge_uses.c.at).label("at"))
+        select(edge_columns.c.columns, func.max(NAMED_AT).label("at"))
         .join(edge_uses, edge_uses.c.set_hash == edge_columns.c.set_hash)
+        .join(runs, runs.c.id == edge_uses.c.run_id)
         .where(edge_uses.c.sink_id.in_(ids))
         .group_by(edge_columns.c.set_hash, edge_columns.c.source_id)
     )

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, case, func, select
 
 from strandline.core.changes.edges import RENAMED_COLUMNS, edges_in
 from strandline.store.lineage.recent_runs import JobEdge
@@ -20,6 +20,11 @@ from strandline.store.schema.relation_tables import edge_columns, edge_uses
 from strandline.store.schema.run_tables import runs
 from strandline.store.sql.compression import expand
 from strandline.store.sql.id_lists import among_given
+
+# The moment whose names of columns an edge of a run uses. The query joins `edge_uses` with `runs`.
+NAMED_AT = case(
+    (runs.c.streaming == 1, edge_uses.c.at), else_=func.coalesce(runs.c.first_at, edge_uses.c.at)
+)
 
 
 class Renames(NamedTuple):

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Select, Table, func, select, true
 
 from strandline.core.changes.edges import edges_in
 from strandline.core.openlineage.facets import DATASET, JOB, MODELS, RUN
-from strandline.store.lineage.renamed_columns import renamed_columns_of
+from strandline.store.lineage.renamed_columns import NAMED_AT, renamed_columns_of
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import edge_columns, edge_uses
 from strandline.store.schema.run_tables import jobs, runs
@@ -190,7 +190,8 @@ def _tags(facet: Any) -> Iterator[str]:
 def _edges_into() -> Select[Any]:
     """Return the edges into these datasets, each set once however many runs have stated it."""
     stated = (
-        select(edge_uses.c.sink_id, edge_uses.c.set_hash, func.max(edge_uses.c.at).label("at"))
+        select(edge_uses.c.sink_id, edge_uses.c.set_hash, func.max(NAMED_AT).label("at"))
+        .join(runs, runs.c.id == edge_uses.c.run_id)
         .where(among_given(edge_uses.c.sink_id, "ids"))
         .group_by(edge_uses.c.sink_id, edge_uses.c.set_hash)
     )
