@@ -243,7 +243,7 @@ def test_newest_snapshot_is_the_last_commit_rather_than_the_last_seen(
     engine: Engine, first: Json, then: Json, use: str
 ) -> None:
     used = [dataset("bank.load", own=then)]
-    ends = {"inputs": used} if use == "read" else {"outputs": used}
+    ends: dict[str, Any] = {"inputs": used} if use == "read" else {"outputs": used}
     store(
         engine,
         [

@@ -139,6 +139,24 @@ def test_edge_outside_the_recent_runs_is_history(engine: Engine, past: bool) -> 
     )
 
 
+@pytest.mark.parametrize("past", [False, True])
+def test_own_run_of_the_latest_application_is_recent_however_old(
+    engine: Engine, past: bool
+) -> None:
+    others = [run("COMPLETE", n, "j", ["b"], ["t"], run_id=str(n)) for n in range(2, 22)]
+    application = run("COMPLETE", 1, "j", ["a"], ["t"])
+    below = run("COMPLETE", 30, "j", ["c"], ["t"], run_id="30", of_run=parent("j"))
+    fill(engine, [application, *others, below])
+
+    now = view("2026-11-20T13:00:00Z", past=past)
+    assert seen(lineage(engine, "t", now, direction=UP)) == {
+        "job:ns:j -> dataset:db:t": ("12:00:30", 12, 12, True),
+        "dataset:db:a -> job:ns:j": ("12:00:01", 1, 12, False),
+        "dataset:db:b -> job:ns:j": ("12:00:21", 10, 12, False),
+        "dataset:db:c -> job:ns:j": ("12:00:30", 1, 12, True),
+    }
+
+
 def test_number_of_recent_runs_is_a_setting_of_the_store(engine: Engine) -> None:
     fill(engine, [run("COMPLETE", at, "j", [f"b{at}"], ["t"], run_id=str(at)) for at in range(4)])
     with engine.begin() as connection:

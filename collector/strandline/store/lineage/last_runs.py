@@ -160,13 +160,13 @@ class _RunSearch:
     def with_applications(self, touches: list[Sighting], found: set[int]) -> list[Sighting]:
         """Add what else is known where these runs were found.
 
-        All below the newest applications, and before these as many.
+        All of the newest applications, themselves and below them, and before these as many.
         """
         touches = touches + self._in_place_of_idle(touches, found)
         if applications := self._applications(touches):
             below = self.newest(self.names, applications, MOST_BELOW, within=True)
             before = self.newest(self.names, applications, within=False)
-            touches += self.touches((below | before) - found)
+            touches += self.touches((applications | below | before) - found)
             touches += self._in_place_of_idle(touches, before | found, applications)
         return touches
 
