@@ -7,6 +7,7 @@ stored: a job has the product of its inputs and outputs.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -142,6 +143,16 @@ class JobColumns:
             if edge.source is not None:
                 self._sources.add(number, edge.source, edge)
 
+    @cached_property
+    def sinks_of_edges(self) -> frozenset[int]:
+        """The datasets into whose columns edges lead."""
+        return frozenset([*self._targets.by_dataset, *(sink.sink.dataset for sink in self.sinks)])
+
+    @cached_property
+    def sources_of_edges(self) -> frozenset[int]:
+        """The datasets from whose columns edges lead."""
+        return frozenset(self._sources.by_dataset).union(*(sink.whole for sink in self.sinks))
+
     def edges(self) -> Iterator[ColumnEdge]:
         """Yield all edges."""
         for sink in self.sinks:
@@ -160,6 +171,10 @@ class JobColumns:
         for sink in self.sinks:
             if dataset in sink.whole:
                 yield sink.whole_edge(dataset)
+
+    def datasets(self, way: Direction) -> frozenset[int]:
+        """Return the datasets whose columns edges leave in one direction."""
+        return self.sinks_of_edges if way is Direction.UPSTREAM else self.sources_of_edges
 
     def leaving(self, dataset: int, column: str, way: Direction) -> Iterator[ColumnEdge]:
         """Yield the edges that leave a column in one direction."""

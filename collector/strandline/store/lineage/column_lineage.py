@@ -129,14 +129,17 @@ class Columns:
         An edge may end in a field of the column or in what it is a field of; with the column as
         its end the answer hangs together.
         """
-        asked = set(nodes)
+        asked, places = set(nodes), defaultdict[int, list[tuple[int, Column]]](list)
+        for place, node in enumerate(nodes):
+            places[node[0]].append((place, node))
         for job, of_job in columns.items():
             via = (job, "")
             if via in asked:
                 for edge in of_job.edges():
                     yield WalkStep(edge.source, via, edge.target), edge.how, edge.seen
                 continue
-            for node in nodes:
+            here = places.keys() & of_job.datasets(way)
+            for _, node in sorted(one for dataset in here for one in places[dataset]):
                 for edge in of_job.leaving(*node, way):
                     ends = (edge.source, node) if way is Direction.UPSTREAM else (node, edge.target)
                     yield WalkStep(ends[0], via, ends[1]), edge.how, edge.seen
