@@ -233,8 +233,10 @@ class Oracle:
     # ---- the tables
 
     def relations(self, side: str) -> Iterator[tuple[str, str]]:
-        """(run, dataset as the tables show it)."""
-        return ((run, self.table(name)) for run, name in self.touched(side))
+        """(run, dataset as the tables show it), without what a run only altered or dropped."""
+        for run, name in self.touched(side):
+            if side == "inputs" or name in self.brought(run):
+                yield run, self.table(name)
 
     def touched(self, side: str) -> Iterator[tuple[str, str]]:
         """(run, dataset as the run calls it), without what a failed CREATE TABLE AS made."""
