@@ -51,8 +51,17 @@ def test_the_ids_of_a_double_are_found_without_an_index_on_it(engine: Engine, id
 
 @pytest.mark.postgres
 def test_the_ids_of_a_double_are_found_by_the_key(postgres_engine: Engine) -> None:
-    store(postgres_engine, [scan(NEAR)])
+    """In a table of many snapshots the planner uses the range of ids, not the commit times."""
+    commits = [
+        event(
+            *("COMPLETE", number, "w"),
+            outputs=[dataset("bank.a", own=snapshot(str(NEAR + 10**6 * number)))],
+        )
+        for number in range(1, 300)
+    ]
+    store(postgres_engine, [*commits, scan(NEAR)])
     with postgres_engine.begin() as connection:
+        connection.exec_driver_sql("ANALYZE")
         connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
         connection.exec_driver_sql("SET LOCAL enable_bitmapscan = off")
         plan = "\n".join(
