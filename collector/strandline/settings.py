@@ -226,7 +226,7 @@ class Settings:
         128 * 1024 * 1024,
         "memory of the jobs that a server keeps for its answers about lineage; 0: it keeps none",
     )
-    resume_seconds: int = setting(whole(1), 86_400, "how long a stopped job stays a member")
+    resume_seconds: int = setting(whole(1), 604_800, "how long a stopped job stays a member")
     barrier_seconds: int = setting(
         whole(1), 10, "interval of the barriers of groups with several base tables"
     )

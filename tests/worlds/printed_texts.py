@@ -182,7 +182,7 @@ PRINTED = (
     "databricks configure --host https://adb --token $SECRET",
     "twine upload -u __token__ -p $SECRET dist/*",
     "pip install --extra-index-url https://ann:$SECRET@nexus.example/simple pkg",
-    "npm config set //registry.npmjs.org/:_authToken $SECRET",
+    "npm config set //npm.example.org/:_authToken $SECRET",
     "gh auth login --with-token $SECRET",
     "snowsql -a acme -u ann -o password=$SECRET",
     "airflow users create --username ann --role Admin --password $SECRET",
@@ -219,7 +219,7 @@ PRINTED = (
     "ssl.truststore.password = $SECRET\n\tssl.truststore.type = JKS",
     "schema.registry.basic.auth.user.info = svc:$SECRET",
     "_password = $SECRET\nalways-auth = true",
-    "//registry.npmjs.org/:_authToken=$SECRET",
+    "//npm.example.org/:_authToken=$SECRET",
     '{"auths": {"registry.example": {"auth": "$SECRET"}}}',
     "db:5432:bank:ann:$SECRET in .pgpass is not readable",
     # exceptions, reprs and prose

@@ -4,8 +4,8 @@ What had been heard of then, as `lists` shows it.
 
 What a run, job or dataset is (its name, the run above it, whether it streams) is the same at any
 time; so is which query a micro-batch is of, and under which of its names a dataset is listed.
-Everything else is of the moment, and what no row of the store tells of it is left out: of what was
-heard of again later, when it had last been heard of (`updatedAt`), its `group`, its
+Everything else is of the moment, and what the store does not keep of it is left out: of what was
+heard of again later, when it had last been heard of (`updatedAt`), its `group`, its `owners`, its
 `latestSnapshot`, whether it was dropped.
 """
 

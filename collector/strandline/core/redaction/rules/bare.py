@@ -36,23 +36,33 @@ def assigned(mention: Mention) -> Value | None:
     """Find `password=x` without blanks, which is no variable or column."""
     if mention.is_spaced or mention.close or not _stands_alone(mention):
         return None
-    if _PLACEHOLDER.match(mention.text, mention.at):
+    if _PLACEHOLDER.match(mention.text, mention.at) or _TOKEN_COLUMN.fullmatch(mention.name):
         return None
     value = bare_at(mention.text, mention.at)
-    if value is None or _TOKEN_COLUMN.fullmatch(mention.name):
+    if value is None or _is_code(mention, value) or _is_column(mention, mention.content(value)):
         return None
+    return value
+
+
+def _is_code(mention: Mention, value: Value) -> bool:
+    """Return whether a value is a call, a variable, a member or a count of tokens."""
     content = mention.content(value)
-    is_call = mention.text.startswith("(", value.end) and _IDENTIFIER.fullmatch(content)
-    if is_call or content == mention.name or _is_reference(content):
-        return None
-    if _is_count(mention, content):
-        return None
+    if content == mention.name or _is_reference(content) or _is_count(mention, content):
+        return True
+    is_called = mention.text.startswith("(", value.end)
+    return is_called and _IDENTIFIER.fullmatch(content) is not None
+
+
+def _is_column(mention: Mention, content: str) -> bool:
+    """Return whether a value may be a column that SQL compares or sets."""
+    if mention.name.count(".") > 2 or is_mixed(content):
+        return False
     is_name = bool(_IDENTIFIER.fullmatch(content)) and not _NO_COLUMN.search(content)
-    is_property = mention.name.count(".") > 2
-    if is_property or is_mixed(content) or (is_generated(content) and not is_name):
-        return value
-    is_column = mention.in_sql and is_name and "." in content
-    return None if is_column or _is_in_condition(mention) else value
+    if is_name and mention.in_sql and "." in content:
+        return True
+    if is_generated(content) and not is_name:
+        return False
+    return _is_in_condition(mention)
 
 
 def _stands_alone(mention: Mention) -> bool:

@@ -27,17 +27,35 @@ def assigned_text(mention: Mention) -> Value | None:
     value = quoted_at(mention.text, mention.at)
     if value is None or mention.close:
         return value
-    is_compared = mention.in_sql or (mention.is_spaced and not mention.is_strong)
-    if is_compared and not mention.is_strong and _PREDICATE.search(mention.before(20)):
+    if _is_comparison(mention) or _is_other_column(mention):
         return None
-    is_column = mention.in_sql and mention.name.count(".") < 2
-    if is_column and mention.is_strong and not is_secret_column(mention.name):
-        return None
-    may_be_word = is_column and (not mention.is_strong or _AMBIGUOUS.search(mention.name))
-    is_word = mention.name.lower() == "tokens" or is_complaint(mention)
-    if (may_be_word or is_word) and not is_generated(mention.content(value)):
+    if _may_be_word(mention) and not is_generated(mention.content(value)):
         return None
     return value
+
+
+def _is_comparison(mention: Mention) -> bool:
+    """Return whether a name that is none of a secret alone stands in a condition."""
+    if mention.is_strong or not (mention.in_sql or mention.is_spaced):
+        return False
+    return _PREDICATE.search(mention.before(20)) is not None
+
+
+def _is_column(mention: Mention) -> bool:
+    return mention.in_sql and mention.name.count(".") < 2
+
+
+def _is_other_column(mention: Mention) -> bool:
+    """Return whether SQL may have a column of this name that holds no secrets."""
+    return _is_column(mention) and mention.is_strong and not is_secret_column(mention.name)
+
+
+def _may_be_word(mention: Mention) -> bool:
+    """Return whether what follows the name is an ordinary word as often as a secret."""
+    if mention.name.lower() == "tokens" or is_complaint(mention):
+        return True
+    is_weak = not mention.is_strong or _AMBIGUOUS.search(mention.name) is not None
+    return is_weak and _is_column(mention)
 
 
 _TYPE = re.compile(
