@@ -112,9 +112,7 @@ def _intended(
     try:
         if kind == "InsertIntoStatement" and bool(command.overwrite()):
             operation = "overwrite"
-        target = getattr(command, method)()
-        if named is not None and _last_name(target, jvm) == _last_name(named, jvm):
-            target = named  # and not a source that the error is about
+        target = getattr(command, method)() if named is None else named
         name = _name_of(target, jvm)
         state = jvm.session.sessionState()
         target = state.executePlan(target, getattr(state, "executePlan$default$2")()).analyzed()
@@ -142,17 +140,6 @@ def _name_of(target: JavaObject, jvm: Jvm) -> str | None:
     if kind == "UnresolvedIdentifier":
         return qualified(*whole_name(jvm.sequence(target.nameParts()), jvm))
     return None
-
-
-def _last_name(relation: JavaObject, jvm: Jvm) -> str | None:
-    """Return the last part of the name of a relation that is not resolved, in lower case."""
-    while simple_name(relation) == "SubqueryAlias":
-        relation = relation.child()
-    name = _name_of(relation, jvm)
-    if name is None:
-        return None
-    parts = jvm.session.sessionState().sqlParser().parseMultipartIdentifier(name)
-    return str(parts.last()).lower()
 
 
 def whole_name(

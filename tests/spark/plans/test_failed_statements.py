@@ -64,7 +64,6 @@ def failed(spark: Any, sql: str) -> Statement:
         ("INSERT OVERWRITE {} SELECT 1, 2, 3", "overwrite"),
         ("WITH one AS (SELECT 1 AS id) INSERT INTO {} SELECT missing FROM one", "append"),
         ("MERGE INTO {} t USING failed.nowhere s ON t.id = s.id WHEN MATCHED THEN DELETE", "merge"),
-        ("INSERT INTO {} SELECT id FROM spark_catalog.failed.p VERSION AS OF 1", "append"),
         ("UPDATE {} SET missing = 1", "update"),
         ("DELETE FROM {} WHERE missing = 1", "delete"),
     ],
