@@ -350,6 +350,19 @@ def test_a_rerun_after_others_read_the_table_waits_for_the_next_barrier(lake: Se
     }
 
 
+def test_a_cut_shows_the_older_snapshot_that_the_last_replacement_was_made_from(
+    lake: Server,
+) -> None:
+    lake.post(*batch_run("report", 1, 200, {RAW: "r5"}, {BOTH: "b1"}))
+    lake.post(*batch_run("report", 2, 210, {RAW: "r4"}, {BOTH: "b2"}, parent="b1"))
+    part = {"snapshotId": "o2", "replacesTable": False}
+    lake.post(*batch_run("other", 1, 200, {RAW: "r5"}, {OTHER: "o1"}))
+    lake.post(*batch_run("other", 2, 210, {RAW: "r4"}, {OTHER: part}, parent="o1"))
+
+    assert lake.snapshots(RAW, BOTH, consistency="cut") == {RAW: "r4", BOTH: "b2"}
+    assert lake.snapshots(RAW, OTHER, consistency="cut") == {RAW: "r5", OTHER: "o2"}
+
+
 def test_a_run_that_reads_its_own_table_counts_it_as_an_input(lake: Server) -> None:
     lake.post(*batch_run("report", 1, 200, {RAW: "r3"}, {BOTH: "b1"}))
     lake.post(*batch_run("report", 2, 210, {RAW: "r4", BOTH: "b1"}, {BOTH: "b2"}))

@@ -24,6 +24,11 @@ from strandline.core.openlineage.times import micros
 APPROXIMATELY = "~"
 # snapshot_uses.flags
 REPLACES, COMPLETES, SKIPPED_CHANGES, NOT_THE_LAST = 1, 2, 4, 8
+MAKES_ANEW = {  # Delta's operations that leave nothing of what the table held
+    "CREATE TABLE AS SELECT",
+    "REPLACE TABLE AS SELECT",
+    "CREATE OR REPLACE TABLE AS SELECT",
+}
 
 ClaimedUse = tuple[DatasetUse, SnapshotClaim]
 
@@ -184,7 +189,8 @@ def flags_of(snapshot: f.Snapshot) -> int:
     >>> flags_of(f.Snapshot("1", replaces_table=True, completes=True))
     3
     """
-    replaces = REPLACES if snapshot.replaces_table else 0
+    makes_anew = (snapshot.operation or "").upper() in MAKES_ANEW
+    replaces = REPLACES if snapshot.replaces_table or makes_anew else 0
     completes = COMPLETES if snapshot.completes else 0
     skipped = SKIPPED_CHANGES if snapshot.skipped_changes else 0
     return replaces | completes | skipped

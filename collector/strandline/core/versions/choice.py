@@ -23,6 +23,11 @@ def newest_choice(
     Table by table, in the order of `tables`, the newest candidate that fits is taken. None where no
     choice fits. `chosen`: snapshots that were chosen before.
     """
+    tables = list(tables)
+    if not chosen:
+        newest = _newest_of_each(model, tables, barrier)
+        if newest is not None:
+            return newest
     lineage = _Lineage(model, barrier, chosen or {})
     lineage.add(tables)
     waiting: list[Candidates] = [lineage.candidates]
@@ -38,6 +43,27 @@ def newest_choice(
         for candidate in candidates[undecided]:
             waiting.append({**candidates, undecided: [candidate]})
     return None
+
+
+def _newest_of_each(
+    model: Model, tables: Iterable[Table], barrier: int
+) -> dict[Table, Completion] | None:
+    """Return the newest candidates where they fit each other, as nearly always."""
+    choice: dict[Table, Completion] = {}
+    waiting = list(tables)
+    while waiting:
+        table = waiting.pop()
+        if table in choice:
+            continue
+        newest = model.done[table].of.get(barrier)
+        if newest is None:
+            return None
+        choice[table] = newest
+        for used in _inputs(model, table, newest):
+            if model.done[used.table].of[barrier].snapshot not in (used.snapshot, used.shows):
+                return None
+            waiting.append(used.table)
+    return choice
 
 
 @dataclass

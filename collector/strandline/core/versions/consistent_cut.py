@@ -1,8 +1,9 @@
-"""The greatest consistent cut without barriers, from data lineage alone.
+"""The newest consistent cut without barriers, from data lineage alone.
 
 A cut takes one snapshot of each table. It is consistent when each derived table shows exactly what
-the cut shows of its inputs. Consistent cuts are closed under the componentwise maximum, so the
-greatest one is unique; moving back whoever offends finds it. It may not exist.
+the cut shows of its inputs. Moving back whoever offends, from the latest snapshots, finds the
+greatest one where each snapshot read its inputs further than the one before. Where runs that
+replaced a table overlapped, several greatest ones may exist, and one may be missed.
 """
 
 from collections import deque
@@ -16,16 +17,25 @@ UNKNOWN = 2**62  # farther than any line: nothing fits it
 
 @dataclass(slots=True)
 class Line:
-    """The main ancestry of a table, oldest first; `read[i]`.
+    """The main ancestry of a table, oldest first.
 
-    Per source the snapshot up to which snapshot i read it.
-
-    A snapshot whose source was read at none of the source's line fits no cut.
+    `read[i]`: per source the snapshot up to which snapshot i read it; one that is not in the
+    source's line fits no cut. `whole`: the snapshots that show nothing but what their own runs
+    read; every other one also shows what its ancestors read.
     """
 
     table: Table
     snapshots: list[str]
     read: list[Mapping[Table, str]] = field(default_factory=list)
+    whole: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """Two tables of which no snapshots fit each other, as far as moving back finds them."""
+
+    table: Table
+    source: Table
 
 
 @dataclass(slots=True)
@@ -35,8 +45,8 @@ class _CutPlace:
     at: int
 
 
-def greatest_cut(lines: Iterable[Line]) -> dict[Table, str] | None:
-    """The snapshot of each table in the greatest consistent cut, or None when there is no consistent cut.
+def greatest_cut(lines: Iterable[Line]) -> dict[Table, str] | Excluded:
+    """Return the snapshot of each table in a consistent cut, or two tables that exclude each other.
 
     `lines` must hold the wanted tables with everything upstream of them: what is not there constrains nothing.
     """
@@ -45,10 +55,13 @@ def greatest_cut(lines: Iterable[Line]) -> dict[Table, str] | None:
     waiting = deque(places)
     while waiting:
         table = waiting.popleft()
-        moved = _move_back(places, table)
-        if any(places[one].at < 0 for one in moved):
-            return None
-        waiting.extend(other for one in moved for other in (one, *readers.get(one, ())))
+        source = _offending_source(places, table)
+        if source is None:
+            continue
+        moved = _move_back(places, table, source)
+        if places[moved].at < 0:
+            return Excluded(table, source)
+        waiting.extend((table, moved, *readers.get(moved, ())))
     return {table: place.snapshots[place.at] for table, place in places.items()}
 
 
@@ -61,20 +74,21 @@ def _readers(places: Mapping[Table, _CutPlace]) -> dict[Table, list[Table]]:
     return readers
 
 
-def _move_back(places: Mapping[Table, _CutPlace], table: Table) -> set[Table]:
-    """Move `table`, or what it read, back where they do not fit; the tables that moved."""
+def _offending_source(places: Mapping[Table, _CutPlace], table: Table) -> Table | None:
     place = places[table]
-    moved: set[Table] = set()
-    if place.at < 0:
-        return moved
-    for source, seen in place.read[place.at].items():
-        if seen > places[source].at:
-            place.at = _last_within(place, source, places[source].at)
-            return moved | {table}
-        if seen < places[source].at:
-            places[source].at = seen
-            moved.add(source)
-    return moved
+    read = place.read[place.at].items()
+    return next((source for source, seen in read if seen != places[source].at), None)
+
+
+def _move_back(places: Mapping[Table, _CutPlace], table: Table, source: Table) -> Table:
+    """Move the table, or the source that it read, back to where they may fit; return which."""
+    place = places[table]
+    seen = place.read[place.at][source]
+    if seen < places[source].at:
+        places[source].at = seen
+        return source
+    place.at = _last_within(place, source, places[source].at)
+    return table
 
 
 def _last_within(place: _CutPlace, source: Table, limit: int) -> int:
@@ -96,9 +110,9 @@ def _places(lines: Sequence[Line]) -> dict[Table, _CutPlace]:
 
 
 def _positions(line: Line, index: Mapping[Table, Mapping[str, int]]) -> list[dict[Table, int]]:
-    """Per snapshot how far each source was read.
+    """Return per snapshot the place in each source's line where it stands.
 
-    What read nothing new stands where its parent stood.
+    What read nothing new stands where its parent stood; a whole replacement where its run read.
     """
     sources = {
         source for read in line.read for source in read if source in index and source != line.table
@@ -106,12 +120,14 @@ def _positions(line: Line, index: Mapping[Table, Mapping[str, int]]) -> list[dic
     farthest = dict.fromkeys(sources, -1)
     at = dict(farthest)
     found = []
-    for read in line.read:
+    for snapshot, read in zip(line.snapshots, line.read, strict=True):
+        if snapshot in line.whole:
+            farthest, at = {}, {}
         for source in sources.intersection(read):
             place = index[source].get(read[source])
             if place is None:
                 at[source] = UNKNOWN
             else:
-                at[source] = farthest[source] = max(farthest[source], place)
+                at[source] = farthest[source] = max(farthest.get(source, -1), place)
         found.append(dict(at))
     return found

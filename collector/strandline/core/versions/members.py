@@ -36,20 +36,30 @@ def pipeline(model: Model, tables: Iterable[Table], barrier: int) -> tuple[set[T
     """
     connected = set(tables)
     waiting = list(connected)
-    counts_from: int | None = None
+    members = dict[Job, int]()
     while waiting:
-        for job in model.jobs_at(waiting.pop()):
-            place = model.places[job]
-            if place.counts_from is None or place.counts_from > barrier:
-                continue
-            counts_from = max(place.counts_from, counts_from or 0)
-            waiting.extend(place.connected - connected)
-            connected |= place.connected
-    return connected, counts_from
+        table = waiting.pop()
+        for jobs in (model.readers.get(table, ()), model.writers.get(table, ())):
+            for job in jobs:
+                place = model.places[job]
+                if job in members or place.counts_from is None or place.counts_from > barrier:
+                    continue
+                members[job] = place.counts_from
+                waiting.extend(place.connected - connected)
+                connected |= place.connected
+    return connected, max(members.values(), default=None)
 
 
 def version(model: Model, tables: Iterable[Table], up_to: float = inf) -> int | None:
-    """Return the greatest barrier, `up_to` at most, that the pipelines of `tables` completed.
+    """Return the greatest barrier, `up_to` at most, that the pipelines of `tables` completed."""
+    found = version_and_pipeline(model, tables, up_to)
+    return found[0] if found is not None else None
+
+
+def version_and_pipeline(
+    model: Model, tables: Iterable[Table], up_to: float = inf
+) -> tuple[int, set[Table]] | None:
+    """Return that version with the tables of the pipelines at it.
 
     A pipeline is smaller at an earlier barrier, where fewer members count.
     """
@@ -59,7 +69,7 @@ def version(model: Model, tables: Iterable[Table], up_to: float = inf) -> int | 
         connected, counts_from = pipeline(model, tables, barrier)
         common = greatest_common([model.done[table] for table in connected], barrier)
         if common is not None and common >= (counts_from or 0):
-            return common
+            return common, connected
         if counts_from is None:
             return None
         barrier = counts_from - 1
@@ -72,9 +82,12 @@ def versions(model: Model, tables: Iterable[Table]) -> dict[Table, int | None]:
     for table in tables:
         if table in found or table not in model.done:
             continue
-        found[table] = barrier = version(model, [table])
-        if barrier is not None:
-            found |= dict.fromkeys(pipeline(model, [table], barrier)[0], barrier)
+        together = version_and_pipeline(model, [table])
+        if together is None:
+            found[table] = None
+        else:
+            barrier, connected = together
+            found |= dict.fromkeys(connected, barrier)
     return found
 
 

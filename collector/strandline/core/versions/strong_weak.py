@@ -12,7 +12,7 @@ from operator import itemgetter
 from strandline.core.versions.choice import newest_choice
 from strandline.core.versions.completions import Completion, greatest_common
 from strandline.core.versions.facts import Table
-from strandline.core.versions.members import pipeline, version
+from strandline.core.versions.members import pipeline, version, version_and_pipeline
 from strandline.core.versions.model import Model
 from strandline.core.versions.table_states import why_broken
 from strandline.errors import RefusedError
@@ -102,13 +102,13 @@ def strong(model: Model, tables: Sequence[Table]) -> list[Reading]:
     """
     _refuse_unmanaged(model, tables)
     _refuse_domains(model, tables)
-    barrier = version(model, tables)
-    while barrier is not None:
-        connected, _ = pipeline(model, tables, barrier)
+    found = version_and_pipeline(model, tables)
+    while found is not None:
+        barrier, connected = found
         choice = newest_choice(model, [*sorted(tables), *sorted(connected)], barrier)
         if choice is not None:
             return [reading(model, table, choice[table]) for table in tables]
-        barrier = version(model, tables, barrier - 1)
+        found = version_and_pipeline(model, tables, barrier - 1)
     raise RefusedError(_why_no_version(model, tables), "no_version")
 
 

@@ -1,13 +1,14 @@
 """The inputs of each snapshot of a table, by the runs and barriers that made it."""
 
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from sqlalchemy import BigInteger, Connection, TextClause, bindparam, text
 
 from strandline.core.changes.extraction import SINK, SOURCE
-from strandline.core.changes.snapshots import NOT_THE_LAST, marked
+from strandline.core.changes.snapshots import COMPLETES, NOT_THE_LAST, REPLACES, marked
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions.facts import Table
 from strandline.store.lineage.stated_inputs import stated_inputs
@@ -21,52 +22,72 @@ SELECT * FROM snapshot_uses WHERE (flags & {NOT_THE_LAST}) = 0 AND run_id IN (
               SELECT id FROM datasets WHERE canonical_id IN (SELECT canonical_id FROM datasets WHERE id = :id)))"""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """The output of one barrier of a run, or of a batch run, in a table, and the snapshot of
     each source up to which it read.
 
-    observed: some of this is not proven.
+    observed: some of this is not proven. whole: the output shows nothing but what this read.
     """
 
-    written: list[str] = field(default_factory=list)
-    read: dict[Table, str] = field(default_factory=dict)
-    observed: bool = False
+    written: list[str]
+    read: dict[Table, str]
+    observed: bool
+    whole: bool
 
 
 def checkpoints_of(connection: Connection, table: Table) -> list[Checkpoint]:
     """The checkpoints that made snapshots of a table, whatever they call it."""
-    found: dict[tuple[int, int], Checkpoint] = {}
     rows = connection.execute(_uses(), {"id": id_of("dataset", *table)}).all()
     own = {row.dataset_id for row in rows if (row.namespace, row.name) == table}
     stated = stated_inputs(connection, {row.run_id for row in rows})
+    uses: dict[tuple[int, int], list[Any]] = {}
     for row in rows:
-        if row.direction == SOURCE and not all(
+        # a run may have read it for another of its outputs
+        if row.direction == SINK or all(
             stated.admit(row.run_id, id_, row.dataset_id) for id_ in own
         ):
-            continue  # the run read it for another of its outputs
-        _add(found.setdefault((row.run_id, row.told_barrier), Checkpoint()), table, row)
-    makers = {place: one for place, one in found.items() if one.written}
-    unsure = reading_other_tables_unknown(connection, {run for run, _ in makers}, table)
-    for (run, _), one in makers.items():
-        one.observed |= run in unsure
-    return list(makers.values())
+            uses.setdefault((row.run_id, row.told_barrier), []).append(row)
+    makers = {run for run, _ in uses}
+    unsure = reading_other_tables_unknown(connection, makers, table)
+    checkpoints = [_checkpoint(of_one, table, unsure) for of_one in uses.values()]
+    return [one for one in checkpoints if one.written]
 
 
-def _add(checkpoint: Checkpoint, table: Table, row: Any) -> None:
-    source, own = (row.namespace, row.name), row.direction == SINK
-    if own == (source == table):
-        checkpoint.observed |= bool(row.observed)
-        snapshot = row.snapshot_id if row.approximate_id is None else marked(row.approximate_id)
-        if own:
-            checkpoint.written.append(snapshot)
-        else:
-            checkpoint.read[source] = snapshot
+def _checkpoint(uses: Sequence[Any], table: Table, unsure: Collection[int]) -> Checkpoint:
+    sinks = [row for row in uses if row.direction == SINK and _name(row) == table]
+    reads = [row for row in uses if row.direction == SOURCE]
+    sources = [row for row in reads if _name(row) != table]
+    return Checkpoint(
+        [_id(row) for row in sinks],
+        {_name(row): _id(row) for row in sources},
+        any(row.observed for row in (*sinks, *sources)) or uses[0].run_id in unsure,
+        bool(sinks) and _shows_only(sinks, reads, table),
+    )
+
+
+def _shows_only(sinks: Sequence[Any], reads: Sequence[Any], table: Table) -> bool:
+    """Return whether a commit shows nothing but what its run read."""
+    flags = sinks[-1].flags
+    if flags & COMPLETES or not flags & REPLACES:
+        return bool(flags & COMPLETES)
+    is_first_of_stream = sinks[-1].told_barrier <= 1  # 0: a batch run
+    whole_reads = all(row.from_snapshot_id is None and _name(row) != table for row in reads)
+    return is_first_of_stream and whole_reads
+
+
+def _name(row: Any) -> Table:
+    return row.namespace, row.name
+
+
+def _id(row: Any) -> str:
+    return row.snapshot_id if row.approximate_id is None else marked(row.approximate_id)
 
 
 @cache
 def _uses() -> TextClause:
-    columns = "used.run_id, used.told_barrier, used.direction, used.dataset_id, used.snapshot_id, used.approximate_id, used.observed"
+    columns = """used.run_id, used.told_barrier, used.direction, used.dataset_id,
+                 used.snapshot_id, used.approximate_id, used.observed, used.from_snapshot_id, used.flags"""
     query = f"""SELECT {columns}, place.namespace, place.name
                   FROM ({snapshot_lineage_from(_OF_MAKERS)}) AS used JOIN datasets place ON place.id = used.dataset_id
                  ORDER BY used.at"""

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from strandline.core.versions.consistent_cut import Line, greatest_cut
+from strandline.core.versions.consistent_cut import Excluded, Line, greatest_cut
 from strandline.core.versions.expirable import Expiry, Pin, expiry
 from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.strong_weak import Holder, Reading
@@ -180,12 +180,19 @@ def cut_of(connection: Connection, tables: Sequence[Table]) -> dict[Table, Cut]:
     A RefusedError when there is none.
     """
     lines, observed = _closure(connection, tables)
-    found = greatest_cut(lines.values()) if all(line.snapshots for line in lines.values()) else None
-    if found is None:
-        labels = labels_of(connection, tables)
+    without = [table for table, line in lines.items() if not line.snapshots]
+    found = greatest_cut(lines.values()) if not without else Excluded(*without[:1] * 2)
+    if isinstance(found, Excluded):
+        labels = labels_of(connection, [*tables, *without, found.table, found.source])
         names = ", ".join(labels[table] for table in tables)
+        why = (
+            f"no snapshot of {labels[found.table]} that fits was made from one of"
+            f" {labels[found.source]} that fits the other tables"
+        )
+        if without:
+            why = f"no snapshot of {', '.join(labels[table] for table in without)} is known"
         raise RefusedError(
-            f"{names}: no consistent cut exists in what is known of their data lineage",
+            f"{names}: no consistent cut was found in what is known of their data lineage: {why}",
             "no_version",
         )
     return {table: Cut(found[table], (table, found[table]) in observed) for table in tables}
@@ -232,5 +239,6 @@ def _line(connection: Connection, table: Table, checkpoints: Sequence[Checkpoint
     for one in checkpoints:
         for snapshot in one.written:
             sources.setdefault(snapshot, {}).update(one.read)
+    whole = {snapshot for one in checkpoints if one.whole for snapshot in one.written}
     line, _ = snapshot_lines(connection, table)
-    return Line(table, line, [sources.get(snapshot, {}) for snapshot in line])
+    return Line(table, line, [sources.get(snapshot, {}) for snapshot in line], whole)

@@ -37,11 +37,6 @@ COMPLETE = 4
 MICRO = 1_000_000
 RUN_FACET, JOB_FACET = 1, 2
 NO_CONTRIBUTION = SAME_ROWS | {"delete"}
-MAKES_ANEW = {  # Delta's operations that leave nothing of what the table held
-    "CREATE TABLE AS SELECT",
-    "REPLACE TABLE AS SELECT",
-    "CREATE OR REPLACE TABLE AS SELECT",
-}
 
 canonical = datasets.alias("canonical")
 Marks = Sequence[tuple[int, int]]
@@ -273,7 +268,7 @@ def _written(uses: Iterable[Any]) -> tuple[WrittenSnapshot, ...]:
             use.committed_at / MICRO if use.committed_at is not None else None,
             is_certain(use),
             use.operation or "",
-            replaces=bool(use.flags & REPLACES) or (use.operation or "").upper() in MAKES_ANEW,
+            replaces=bool(use.flags & REPLACES),
             completes=bool(use.flags & COMPLETES),
             under=below,
             restores=_restored(use, own),
