@@ -3,6 +3,7 @@
 Where runs overlapped several may be greatest: the cut is one that fits.
 """
 
+from collections.abc import Mapping
 from itertools import product
 from random import Random
 
@@ -26,7 +27,7 @@ def some_lines(random: Random, *, replaced: bool = False) -> list[Line]:
     for n in range(random.randint(1, 3)):
         sources = random.sample(lines, random.randint(1, min(2, len(lines))))
         at = {source.table: -1 for source in sources}
-        made, read = [f"t{n}@{i}" for i in range(random.randint(1, 3))], list[dict[Table, str]]()
+        made, read = [f"t{n}@{i}" for i in range(random.randint(1, 3))], list[Mapping[Table, str]]()
         whole = {one for one in made if replaced and random.random() < 0.5}
         for snapshot in made:
             taken = {}
@@ -41,7 +42,7 @@ def some_lines(random: Random, *, replaced: bool = False) -> list[Line]:
                     )
                     taken[source.table] = source.snapshots[at[source.table]]
             read.append(taken)
-        lines.append(Line(table(f"t{n}"), made, [*read], whole))
+        lines.append(Line(table(f"t{n}"), made, read, whole))
     return lines
 
 
@@ -127,7 +128,7 @@ def test_cut_fits_where_runs_replaced_their_table_from_older_snapshots(seeds: ra
 
 def test_table_that_a_run_replaced_from_an_older_snapshot_shows_that_one() -> None:
     orders = Line(table("orders"), ["o5", "o6"], [{}, {}])
-    reads = [{orders.table: "o6"}, {orders.table: "o5"}]
+    reads: list[Mapping[Table, str]] = [{orders.table: "o6"}, {orders.table: "o5"}]
     totals = Line(table("totals"), ["t1", "t2"], reads, {"t1", "t2"})
 
     assert greatest_cut([orders, totals]) == {orders.table: "o5", totals.table: "t2"}

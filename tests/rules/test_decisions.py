@@ -14,13 +14,13 @@ def done(barriers: set[int], name: str) -> Completions:
     return Completions(made, sorted(barriers))
 
 
-def by_definition(sources: dict[str, set[int]], position: int, given_up: set[int]) -> Decision:
+def by_definition(sources: dict[str, set[int]], position: int, overdue: set[int]) -> Decision:
     """N = min { b > c : b in done(s) for all s, not given up }.
 
     Before it every b that some source has is aborted.
     """
     common = {b for b in set.intersection(*sources.values()) if b > position}
-    left = common - given_up
+    left = common - overdue
     wanted = min(left) if left and len(left) <= FEW else max(common, default=None)
     if wanted is None:
         return Decision("PROCEED")
@@ -37,15 +37,15 @@ def test_decisions_match_the_definition(seeds: range) -> None:
             f"s{n}": set(random.sample(range(1, 12), random.randint(1, 9)))
             for n in range(random.randint(1, 3))
         }
-        position, given_up = (
+        position, overdue = (
             random.randint(0, 8),
             set(random.sample(range(1, 12), random.choice((0, 2, 9)))),
         )
         told = decide(
-            {table(name): done(found, name) for name, found in sources.items()}, position, given_up
+            {table(name): done(found, name) for name, found in sources.items()}, position, overdue
         )
 
-        assert told == by_definition(sources, position, given_up), f"history {seed}"
+        assert told == by_definition(sources, position, overdue), f"history {seed}"
 
 
 def test_a_job_without_sources_proceeds() -> None:

@@ -206,9 +206,7 @@ def _batches(state: State) -> Batches | WritingProcess:
 
 def _attending(state: State) -> Turns:
     settings = state.settings
-    intervals = Intervals(
-        settings.barrier_seconds, settings.barrier_timeout_seconds, settings.resume_seconds
-    )
+    intervals = Intervals(settings.barrier_seconds, settings.resume_seconds)
     return attendance(
         state.engine,
         state.follower,

@@ -7,7 +7,7 @@ log's lock, on the newest model, so nothing happens twice; a server that dies ha
 nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, or_, select
@@ -17,7 +17,7 @@ from strandline.core.openlineage.run_states import NAMES
 from strandline.core.versions.facts import Fact, JobRetired, RunEnded, Table
 from strandline.core.versions.managed_jobs import ManagedJob
 from strandline.core.versions.model import Model
-from strandline.core.versions.root_barriers import cut_through, given_up, to_cut
+from strandline.core.versions.root_barriers import cut_through, to_cut
 from strandline.core.versions.strong_weak import ago
 from strandline.runtime.follower import Follower
 from strandline.store.lineage.run_state import StateColumns
@@ -37,7 +37,6 @@ class Intervals:
     """After how many seconds what is due."""
 
     barrier: float
-    timeout: float | None
     resume: float
 
 
@@ -50,7 +49,7 @@ def attend(
     """
     with follower.model() as model:
         running, roots = _running(model, turn), _roots_to_cut(model, intervals, now)
-        anything = bool(_by_itself(model, intervals, now))
+        anything = bool(_retired(model, intervals, now))
     with read_from(engine) as connection:
         over = {(id_of("job", *fact.job), fact.run) for fact in _over(connection, running, now)}
         heads = heads_of(connection, roots)
@@ -62,7 +61,7 @@ def attend(
     def decide(connection: Connection, model: Model, _: float) -> tuple[Sequence[Fact], int]:
         still = {key: place for key, place in _running(model).items() if key in over}
         newest = heads_of(connection, _roots_to_cut(model, intervals, now))
-        facts: list[Fact] = [*_over(connection, still, now), *_by_itself(model, intervals, now)]
+        facts: list[Fact] = [*_over(connection, still, now), *_retired(model, intervals, now)]
         facts += _cuts(model, newest, intervals, now)
         return facts, len(facts)
 
@@ -113,16 +112,12 @@ def _over(connection: Connection, running: Runs, now: float) -> list[RunEnded]:
     return ends
 
 
-def _by_itself(model: Model, intervals: Intervals, now: float) -> list[Fact]:
-    """Return the facts due by the model alone: places that end, barriers that are overdue."""
-    back: Iterable[Fact] = (
+def _retired(model: Model, intervals: Intervals, now: float) -> list[JobRetired]:
+    """Return the ends of places whose jobs did not come back in time."""
+    return [
         JobRetired(place.job, now, _gone(place, now))
         for place in model.places.values()
         if place.ended is not None and place.ended.heard + intervals.resume < now
-    )
-    return [
-        *back,
-        *(given_up(model, intervals.timeout, now) if intervals.timeout is not None else ()),
     ]
 
 

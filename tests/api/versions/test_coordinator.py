@@ -12,7 +12,7 @@ from fixtures.versions_server.server import Server, running
 from strandline.runtime.coordinator import Intervals, attend
 from strandline.runtime.follower import Follower
 
-QUIET = Intervals(barrier=3600, timeout=10**9, resume=10**9)
+QUIET = Intervals(barrier=3600, resume=10**9)
 
 
 def test_job_gets_the_base_snapshots_of_its_barrier(server: Server) -> None:
@@ -127,7 +127,7 @@ def test_silent_member_is_lost_stays_a_member_and_is_finally_retired(server: Ser
         assert place.ended.how == "LOST"
     assert server.barriers("db.b") == {"db.b": 1}
 
-    attend(server.engine, follower, Intervals(3600, 10**9, resume=3600), now + 4000)
+    attend(server.engine, follower, Intervals(3600, resume=3600), now + 4000)
 
     (table,) = server.versions("db.b", consistency="strong")["tables"]
     assert "its writer job was retired" in table["untracked"]

@@ -21,7 +21,6 @@ from strandline.core.versions.rollback import plan
 from strandline.core.versions.root_barriers import (
     cut_each_commit,
     cut_through,
-    given_up,
     single_roots,
     to_cut,
 )
@@ -171,7 +170,6 @@ def cut(world: Schedule) -> None:
         world.log += cut_each_commit(
             root, world.commits[root.table][: world.known[root.table]], now
         )
-    world.log += given_up(look_at.model, TIMEOUT, now)
 
 
 def _heads(world: Schedule) -> dict[Table, str]:
@@ -194,7 +192,8 @@ def ask(world: Schedule, asking: Asking) -> None:
     model = fold(world, world.server())
     sources = {source: model.done.get(source, Completions()) for source in asking.reads}
     if world.aligned:
-        asking.decision = decide(sources, asking.position, model.domain(DOMAIN).given_up)
+        overdue = model.domain(DOMAIN).overdue(TIMEOUT, world.now())
+        asking.decision = decide(sources, asking.position, overdue)
     else:
         newest = {
             source: done.of[done.last] for source, done in sources.items() if done.last is not None

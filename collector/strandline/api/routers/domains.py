@@ -1,5 +1,6 @@
 """Groups, decisions before a checkpoint, delays, what is expirable, plans for a rollback."""
 
+import time
 from heapq import nsmallest
 from itertools import islice
 from typing import Annotated, Any
@@ -166,7 +167,8 @@ def post_decision(asked: Position, session: ReadSession) -> Answer:
     with session.follower.model() as model:
         job = job_called(model, (asked.namespace, asked.name), session.access)
         session.access.require(_tables_of(model, job))
-        decision = _decision(model, job, asked.position, asked.max_behind)
+        timeout = session.settings.barrier_timeout_seconds
+        decision = _decision(model, job, asked, timeout)
         place = model.places.get(job)
         joining = place is not None and any(
             model.is_joining(table) for table in model.links(place) & place.writes
@@ -194,26 +196,21 @@ def _tables_of(model: Model, job: Job) -> set[Table]:
     return {*tables.reads, *tables.writes}
 
 
-def _decision(
-    model: Model, job: tuple[str, str], position: int | None, most: int | None
-) -> Decision:
+def _decision(model: Model, job: Job, asked: Position, timeout: float | None) -> Decision:
     place = model.places.get(job)
+    overdue: set[int] = set()
     if place is None:
         tables = model.registered[job].tables
-        sources = sorted(table for table in tables.reads - tables.writes if model.is_managed(table))
-        given_up: set[int] = set()
+        sources = {table for table in tables.reads - tables.writes if model.is_managed(table)}
     else:
-        if position is None and place.started_up and place.start_barrier is not None:
+        if asked.position is None and place.started_up and place.start_barrier is not None:
             return Decision(
                 "CHECKPOINT", place.start_barrier, (), tuple(sorted(place.started_up.items()))
             )
-        sources = sorted(
-            table for table in model.links(place) if table in place.reads - place.writes
-        )
-        given_up = model.domain(place.domain).given_up
-    return decide(
-        {table: model.done.get(table, Completions()) for table in sources}, position, given_up, most
-    )
+        sources = model.links(place) & place.reads - place.writes
+        overdue = model.domain(place.domain).overdue(timeout, time.time())
+    completed = {table: model.done.get(table, Completions()) for table in sorted(sources)}
+    return decide(completed, asked.position, overdue, asked.max_behind)
 
 
 @router.get("/delays", response_model=JSON, responses=refused(404, 409))

@@ -421,10 +421,6 @@ def _rename(model: Model, announced: Table, table: Table) -> None:
         model.roots.add(table)
 
 
-def _give_up(model: Model, fact: facts.BarrierGivenUp) -> None:
-    model.domain(fact.domain).given_up.add(fact.barrier)
-
-
 _RULES: dict[type[facts.Fact], Callable[[Model, Any], None]] = {
     facts.BarrierCommitted: _commit,
     facts.RunStarted: _start,
@@ -436,5 +432,4 @@ _RULES: dict[type[facts.Fact], Callable[[Model, Any], None]] = {
     facts.JobPlaced: _place,
     facts.RolledBack: roll_back,
     facts.TableFound: _find,
-    facts.BarrierGivenUp: _give_up,
 }

@@ -35,12 +35,12 @@ FEW = 5  # barriers that a job takes one after the other; one that is further be
 def decide(
     sources: Mapping[Table, Completions],
     position: int | None,
-    given_up: Collection[int] = frozenset(),
+    overdue: Collection[int] = frozenset(),
     most: int | None = FEW,
 ) -> Decision:
     """The answer for a job at `position` (None.
 
-    It has no checkpoint) over `sources`, without the overdue barriers `given_up`.
+    It has no checkpoint) over `sources`, without the overdue barriers `overdue`.
 
     One that is more than `most` barriers behind takes the newest, so that it catches up; None: it
     takes each.
@@ -49,7 +49,7 @@ def decide(
     >>> decide({("lake", "a"): done(1, 3), ("lake", "b"): done(1, 2)}, 1)
     Decision(kind='PROCEED', barrier=None, abort=(), snapshots=())
     """
-    barrier = next_common(list(sources.values()), position, given_up, most)
+    barrier = next_common(list(sources.values()), position, overdue, most)
     if barrier is None:
         return Decision("PROCEED")
     between = {b for done in sources.values() for b in done.after(position) if b < barrier}
@@ -62,7 +62,7 @@ def decide(
 def next_common(
     histories: Sequence[Completions],
     position: int | None,
-    given_up: Collection[int] = frozenset(),
+    overdue: Collection[int] = frozenset(),
     most: int | None = FEW,
 ) -> int | None:
     """Min { b > position : b in all of `histories`, not overdue }, or None.
@@ -76,7 +76,7 @@ def next_common(
     common = _in_all(histories, position)
     if not common:
         return None
-    wanted = [barrier for barrier in common if barrier not in given_up]
+    wanted = [barrier for barrier in common if barrier not in overdue]
     return wanted[0] if wanted and (most is None or len(wanted) <= most) else common[-1]
 
 

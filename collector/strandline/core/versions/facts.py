@@ -184,17 +184,6 @@ class TableFound(msgspec.Struct, frozen=True, gc=False):
     table: Table
 
 
-class BarrierGivenUp(msgspec.Struct, frozen=True, gc=False):
-    """Too long after its birth not all tables completed a barrier.
-
-    No job is asked to checkpoint at it any more.
-    """
-
-    domain: str
-    barrier: int
-    at: float
-
-
 Fact: TypeAlias = (
     DomainDeclared
     | RootsCut
@@ -206,5 +195,4 @@ Fact: TypeAlias = (
     | JobPlaced
     | RolledBack
     | TableFound
-    | BarrierGivenUp
 )

@@ -29,7 +29,6 @@ class Domain:
     generation: int = 1
     births: dict[int, float] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
-    given_up: set[int] = field(default_factory=set)
     looked_at: int = 0  # how many barriers were needed when last something was forgotten (prune.py)
     forgotten: int = 0  # barriers before this one are of long ago
 
@@ -47,8 +46,13 @@ class Domain:
         place = bisect_left(self.order, before)
         for barrier in self.order[:place]:
             del self.births[barrier]
-        self.given_up.difference_update(self.order[:place])
         del self.order[:place]
+
+    def overdue(self, timeout: float | None, now: float) -> set[int]:
+        """Return the barriers that are older than the timeout; what is done of them is not overdue."""
+        if timeout is None:
+            return set()
+        return {barrier for barrier, birth in self.births.items() if birth + timeout < now}
 
     def first_after(self, barrier: int | None) -> int | None:
         """The first barrier born after `barrier`, or None."""

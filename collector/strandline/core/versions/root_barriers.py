@@ -10,11 +10,8 @@ tables, their own events carry the barriers.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from strandline.core.versions.facts import BarrierGivenUp, RootsCut, Table, WrittenSnapshot
-from strandline.core.versions.members import versions
+from strandline.core.versions.facts import RootsCut, Table, WrittenSnapshot
 from strandline.core.versions.model import Domain, Model
-
-AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,35 +84,6 @@ def last_cut(model: Model, table: Table) -> str | None:
     """The snapshot of a table's newest barrier."""
     done = model.done.get(table)
     return done.of[done.last].snapshot if done is not None and done.last is not None else None
-
-
-def given_up(model: Model, timeout: float, now: float) -> list[BarrierGivenUp]:
-    """Barriers too old and not completed by all.
-
-    Whoever is behind takes a newer one, if there is one.
-    """
-    counting = {
-        table
-        for table in model.done
-        if model.is_managed(table) and (table in model.roots or model.is_member(table))
-    }
-    of_groups: dict[str, set[int | None]] = {}
-    for table, version in versions(model, counting).items():
-        if table in counting:
-            of_groups.setdefault(model.domain_of[table], set()).add(version)
-    return [
-        BarrierGivenUp(name, barrier, now)
-        for name, of_group in of_groups.items()
-        for barrier in _open(model.domain(name), of_group)
-        if model.domain(name).births[barrier] + timeout < now
-    ]
-
-
-def _open(domain: Domain, versions: set[int | None]) -> list[int]:
-    """The oldest barriers after the least version of the group's pipelines that are not overdue."""
-    found = [version for version in versions if version is not None]
-    after = min(found) if len(found) == len(versions) else None
-    return [barrier for barrier in domain.after(after) if barrier not in domain.given_up][:AT_ONCE]
 
 
 def _cut_here(model: Model) -> Iterable[Domain]:

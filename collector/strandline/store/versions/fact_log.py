@@ -63,7 +63,6 @@ KINDS: dict[str, type[Fact]] = {
         barriers.JobPlaced,
         barriers.RolledBack,
         barriers.TableFound,
-        barriers.BarrierGivenUp,
     )
 }
 DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in KINDS.items()}
