@@ -3,8 +3,11 @@
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from fixtures.versions_server.events import appended, committed, ended, facet, started
 from fixtures.versions_server.server import running
@@ -168,7 +171,7 @@ def test_rollback_prints_a_plan_until_it_is_confirmed(strandline: Strandline) ->
         "5. restart job credits",
     ]
     assert lines[-3:] == [
-        "nothing has been changed; strandline rollback bank.credits 2 --execute carries it out on Iceberg tables;",
+        "nothing has been changed; strandline rollback bank.credits 2 --execute carries it out on Iceberg and Delta tables;",
         "by hand, where the plan raises the generation, run",
         "  strandline rollback bank.credits 2 --done",
     ]
@@ -179,6 +182,7 @@ def test_rollback_prints_a_plan_until_it_is_confirmed(strandline: Strandline) ->
     assert strandline("rollback", "bank.credits", "2", "--done") == [
         "generation 2 of group bank has begun: its versions go on from barrier 2",
         "  credits still runs from its old state: stop it, and restart it as planned",
+        "  not checked: bank.credits: its catalog is not known, so it cannot be reached; follow the plan by hand",
     ]
     assert "barrier 2 of group bank, generation 2" in strandline("versions", "bank.credits")[1]
 
@@ -188,6 +192,94 @@ def test_rollback_to_a_barrier_that_never_was_is_refused(strandline: Strandline)
         assert strandline("rollback", "bank.credits", "400", *more, code=1) == [
             "strandline: bank.credits: group bank never had barrier 400; it has 1 to 3"
         ]
+
+
+@pytest.fixture
+def delta(database_url: str, tmp_path: Path) -> Path:
+    """Return a Delta table whose versions 0, 1 and 2 carry the barriers 1, 2 and 3."""
+    table = tmp_path / "credits"
+    engine = make_engine(database_url)
+    with running(engine) as server:
+        events = [
+            started("transfers", 0, [], ["bank.transfers"], domain="bank"),
+            started("credits", 0, ["bank.transfers"], [str(table)], domain="bank"),
+        ]
+        for number in range(3):
+            write_deltalake(table, pa.table({"amount": [number]}), mode="append")
+            b, raw = number + 1, f"t{number}"
+            events += [
+                committed("transfers", 10 * b, b, {}, {"bank.transfers": raw}, domain="bank"),
+                committed(
+                    "credits", 10 * b + 2, b, {"bank.transfers": raw}, {str(table): str(number)},
+                    domain="bank",
+                ),
+            ]  # fmt: skip
+        for event in [one for one in events if one["job"]["name"] == "credits"]:
+            (output,) = event["outputs"]
+            output |= {"namespace": "file"}
+            if "strandline_snapshot" in output["outputFacets"]:
+                output["outputFacets"]["strandline_snapshot"]["format"] = "delta"
+        server.post(*events, ended("credits", 50))
+    engine.dispose()
+    return table
+
+
+def amounts(table: Path) -> list[int]:
+    return sorted(DeltaTable(table).to_pyarrow_table()["amount"].to_pylist())
+
+
+def test_delta_table_is_rolled_back_in_its_own_language_and_by_execute(
+    delta: Path, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["rollback", str(delta), "2", "--database-url", database_url]
+
+    assert main(command, {}) == 0
+    plan = capsys.readouterr().out
+    assert main([*command, "--execute"], {}) == 0
+    executed = capsys.readouterr().out
+    again = main([*command, "--execute"], {})
+
+    assert f"RESTORE TABLE delta.`{delta}` TO VERSION AS OF 1;" in plan
+    assert (
+        "done when its content is that of version 1, and the table's strandline.generation is 2"
+        in plan
+    )
+    assert "CALL" not in plan
+    assert f"  {delta}: 3 rows now, 2 after: -1" in executed
+    assert (amounts(delta), DeltaTable(delta).metadata().configuration) == (
+        [0, 1],
+        {"strandline.generation": "2"},
+    )
+    assert (again, "done already: generation 2" in capsys.readouterr().out) == (0, True)
+
+
+def test_rollback_by_hand_is_done_when_its_conditions_hold(
+    delta: Path, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["rollback", str(delta), "2", "--done", "--database-url", database_url]
+    before = main(command, {})
+    refused = capsys.readouterr().err
+    table = DeltaTable(delta)
+    table.restore(1)
+    without_generation = main(command, {})
+    table.alter.set_table_properties({"strandline.generation": "2"}, raise_if_not_exists=False)
+    capsys.readouterr()
+
+    assert (before, without_generation, main(command, {})) == (1, 1, 0)
+    assert "the plan is not carried out: 2. roll back table" in refused
+    assert "not yet: its content is that of version 1" in refused
+    assert capsys.readouterr().out == (
+        "generation 2 of group bank has begun: its versions go on from barrier 2\n"
+    )
+
+
+def test_lost_state_clears_a_delta_table(
+    delta: Path, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["rollback", str(delta), "2", "--lost-state", "credits", "--execute"]
+
+    assert main([*command, "--database-url", database_url], {}) == 0, capsys.readouterr()
+    assert amounts(delta) == []
 
 
 def test_retire_accepts_stopped_jobs_only(strandline: Strandline) -> None:

@@ -13,6 +13,7 @@ from strandline.core.versions.apply import apply
 from strandline.core.versions.facts import Fact, RunStarted, Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.rollback import Plan, plan
+from strandline.core.versions.rollback_statements import StoredTable, clear, restore
 from strandline.errors import RefusedError
 from worlds.barriers.history import Worker, World, commit, derived, recomputed, small_world, table
 from worlds.barriers.history import history as told_of
@@ -192,6 +193,38 @@ def test_ids_and_names_cannot_inject_statements_into_a_plan() -> None:
     assert hostile == {None}
     assert all("set_current_snapshot('bank.it\\'s`" in str(one) for one in safe)
     assert all("ALTER TABLE lake.bank.`it's``" in str(one) for one in safe)
+
+
+@pytest.mark.parametrize(
+    ("of_format", "restored", "cleared"),
+    [
+        (
+            "iceberg",
+            "CALL lake.system.set_current_snapshot('bank.t', 7)",
+            "CREATE OR REPLACE TABLE lake.bank.t USING iceberg",
+        ),
+        (
+            "delta",
+            "RESTORE TABLE lake.bank.t TO VERSION AS OF 7",
+            "CREATE OR REPLACE TABLE lake.bank.t USING delta",
+        ),
+        (
+            "paimon",
+            "CALL lake.sys.rollback(table => 'bank.t', version => '7')",
+            "TRUNCATE TABLE lake.bank.t",
+        ),
+        ("hudi", None, None),
+    ],
+)
+def test_plans_speak_the_language_of_the_format(
+    of_format: str, restored: str | None, cleared: str | None
+) -> None:
+    stored = StoredTable("lake.bank.t", of_format)
+
+    assert next(iter(restore(stored, "7", 2)), None) == restored
+    assert restore(stored, "7); DROP TABLE t; --", 2) == ()
+    assert next(iter(clear(stored, 2)), "").startswith(cleared or "")
+    assert bool(clear(stored, 2)) == (cleared is not None)
 
 
 def test_untracked_table_cannot_be_rolled_back() -> None:

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from strandline.core.versions.rollback import GENERATION
+from strandline.core.versions.rollback_statements import GENERATION
 from strandline.errors import RefusedError, SettingsError
 
 if TYPE_CHECKING:

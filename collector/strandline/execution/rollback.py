@@ -20,7 +20,7 @@ from strandline.core.versions.model import Model
 from strandline.core.versions.rollback import Plan, RollbackStep
 from strandline.errors import RefusedError
 from strandline.execution.checkpoint_folders import CheckpointFolder
-from strandline.execution.iceberg_tables import IcebergTables
+from strandline.execution.lake_tables import LakeTables
 from strandline.runtime.follower import Follower
 from strandline.store.schema.version_tables import open_rollbacks
 from strandline.store.versions.outside_jobs import in_words, jobs_outside
@@ -97,7 +97,7 @@ class Executor:
 
     follower: Follower
     opened: Open
-    tables: IcebergTables
+    tables: LakeTables
 
     def rehearse(self) -> Iterator[str]:
         """Yield the changes in rows and micro-batches; raise if a step could not be done.
@@ -108,15 +108,32 @@ class Executor:
             details = dict(step.details)
             match step.action:
                 case "roll back table" | "clear table":
-                    now = self.tables.rows(details["table"], None)
-                    then = (
-                        self.tables.rows(details["table"], details["snapshotId"])
-                        if "snapshotId" in details
-                        else 0
-                    )
+                    tables, address = self.tables.reach(details)
+                    now, then = tables.rows(address, None), 0
+                    if "snapshotId" in details:
+                        then = tables.rows(address, details["snapshotId"])
                     yield f"  {details['table']}: {now} rows now, {then} after: {then - now:+d}"
                 case "cut checkpoint" | "clear checkpoint":
                     yield from self._rehearse_folder(step)
+
+    def unmet(self) -> tuple[list[str], list[str]]:
+        """Return the steps whose conditions do not hold, and why others cannot be checked here."""
+        unmet: list[str] = []
+        unchecked: list[str] = []
+        for number, step in enumerate(self.opened.plan.steps, 1):
+            if step.action in ("stop job", "restart job", "raise generation"):
+                continue
+            folder = _folder(step)
+            if step.action == "cut checkpoint" and folder is not None and folder.is_empty():
+                unchecked.append(f"{folder.location}: no checkpoint is there")
+                continue
+            try:
+                if not self._is_done(step):
+                    what = dict(step.details).get("table", step.target)
+                    unmet.append(f"{number}. {step.action} {what}: not yet: {step.after}")
+            except RefusedError as error:
+                unchecked.append(str(error))
+        return unmet, unchecked
 
     def _rehearse_folder(self, step: RollbackStep) -> Iterator[str]:
         folder = _folder(step)
@@ -158,9 +175,11 @@ class Executor:
         details, generation = dict(step.details), self.opened.plan.generation
         match step.action:
             case "roll back table":
-                return self.tables.is_restored(details["table"], details["snapshotId"], generation)
+                tables, address = self.tables.reach(details)
+                return tables.is_restored(address, details["snapshotId"], generation)
             case "clear table":
-                return self.tables.is_cleared(details["table"], generation)
+                tables, address = self.tables.reach(details)
+                return tables.is_cleared(address, generation)
             case "cut checkpoint":
                 folder, batch = _folder(step), _batch(step)
                 return folder is None or batch is None or folder.ends_with(batch)
@@ -174,9 +193,11 @@ class Executor:
         folder, batch = _folder(step), _batch(step)
         match step.action:
             case "roll back table":
-                self.tables.restore(details["table"], details["snapshotId"], generation)
+                tables, address = self.tables.reach(details)
+                tables.restore(address, details["snapshotId"], generation)
             case "clear table":
-                self.tables.clear(details["table"], generation)
+                tables, address = self.tables.reach(details)
+                tables.clear(address, generation)
             case "cut checkpoint" if folder is not None and batch is not None:
                 folder.cut(batch)
             case "clear checkpoint" if folder is not None:

@@ -1,6 +1,7 @@
 """Groups, decisions before a checkpoint, delays, what is expirable, plans for a rollback."""
 
 import time
+from collections.abc import Mapping
 from heapq import nsmallest
 from itertools import islice
 from typing import Annotated, Any
@@ -18,9 +19,10 @@ from strandline.core.versions.checkpoint import Decision, decide
 from strandline.core.versions.completions import Completions
 from strandline.core.versions.expirable import pins
 from strandline.core.versions.facts import DomainDeclared, Fact, Job, RolledBack, Table
-from strandline.core.versions.model import Domain, Model
+from strandline.core.versions.model import Domain, Model, descendants
 from strandline.core.versions.registration import refuse_domain
 from strandline.core.versions.rollback import Plan, plan
+from strandline.core.versions.rollback_statements import StoredTable
 from strandline.errors import RefusedError
 from strandline.questions.versions import (
     Declaration,
@@ -39,6 +41,8 @@ from strandline.store.versions.hidden_names import sees_domain
 from strandline.store.versions.lookup import call, job_called, known_name, table_of
 from strandline.store.versions.outside_jobs import OutsideJob, jobs_outside, outside_answer
 from strandline.store.versions.outside_readers import outside_of
+from strandline.store.versions.rollback_answers import plan_answer
+from strandline.store.versions.stored_tables import stored_tables
 
 router = APIRouter(prefix="/api/v2", tags=["versions"], route_class=Route)
 Answer = dict[str, Any]
@@ -251,7 +255,8 @@ def post_rollback(asked: Rollback, session: AdminSession) -> Answer:
         table = table_of(connection, model, asked.namespace, asked.name)
         session.access.require([table])
         call(connection, model, model.domain_of)
-        found = _plan(model, table, asked)
+        stored = stored_tables(connection, descendants(model, table))
+        found = _plan(model, table, asked, stored)
         session.access.require([*found.tables, *found.jobs])
         outside = jobs_outside(connection, found.tables, found.jobs)
         back = found.barrier if found.barrier is not None else 0
@@ -269,34 +274,10 @@ def post_rollback(asked: Rollback, session: AdminSession) -> Answer:
     return plan_answer(found) | {"outside": [outside_answer(one) for one in shown]}
 
 
-def _plan(model: Model, table: Table, asked: Rollback) -> Plan:
+def _plan(model: Model, table: Table, asked: Rollback, stored: Mapping[Table, StoredTable]) -> Plan:
     domain = model.domain_at(table)
     newest = (domain.newest if domain is not None else None) or 0
     retained = {one.pair: newest + 1 for one in asked.lost_state}
     if asked.retained_from is not None:
         retained = dict.fromkeys(model.places, asked.retained_from) | retained
-    return plan(model, table, asked.barrier, retained=retained)
-
-
-def plan_answer(found: Plan) -> Answer:
-    """Return a plan as JSON shows it."""
-    steps = [
-        {
-            "action": s.action,
-            "target": s.target,
-            "before": s.before,
-            "after": s.after,
-            **dict(s.details),
-        }
-        for s in found.steps
-    ]
-    return {
-        "kind": found.kind,
-        "group": found.domain,
-        "barrier": found.barrier,
-        "generation": found.generation,
-        "tables": [named(table) for table in found.tables],
-        "jobs": [named(job) for job in found.jobs],
-        "steps": steps,
-        "why": found.why,
-    }
+    return plan(model, table, asked.barrier, retained=retained, stored=stored)

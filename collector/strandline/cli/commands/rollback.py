@@ -2,36 +2,34 @@
 
 The steps that take a table and everything made from it back. It changes nothing.
 
-With --execute it carries them out on Iceberg tables, after a rehearsal; run again after a kill, it
-goes on. With --done, once somebody has carried the steps out by hand, versions go on in the next
-generation.
+With --execute it carries them out on Iceberg and Delta tables, after a rehearsal; run again after a
+kill, it goes on. With --done, once somebody has carried the steps out by hand, their conditions are
+checked and versions go on in the next generation.
 """
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection
 
 from strandline.cli.models import job_called, store_of, table_called, tell
 from strandline.core.access.granted import EVERYTHING
 from strandline.core.versions.facts import Fact, RolledBack, Table
-from strandline.core.versions.model import Model
+from strandline.core.versions.model import Model, descendants
 from strandline.core.versions.rollback import Plan, RollbackStep, plan
+from strandline.errors import RefusedError
 from strandline.escaping import escaped
-from strandline.execution.iceberg_tables import IcebergTables, catalog_properties
+from strandline.execution.lake_tables import LakeTables
 from strandline.execution.rollback import Executor, Open, begin, open_rollback, running_jobs
+from strandline.runtime.follower import Follower
 from strandline.settings import Settings
 from strandline.store.versions.lookup import call
-from strandline.store.versions.outside_jobs import (
-    OutsideJob,
-    in_words,
-    jobs_outside,
-    outside_answer,
-)
+from strandline.store.versions.outside_jobs import in_words, jobs_outside, outside_answer
+from strandline.store.versions.rollback_answers import plan_answer
+from strandline.store.versions.stored_tables import stored_tables
 
-Exists: TypeAlias = Callable[[Table, str], bool]
 Called: TypeAlias = Mapping[str, str]  # a step's target to what people call it
 
 
@@ -39,70 +37,60 @@ def run(options: Namespace, settings: Settings) -> int:
     """Print the plan, or carry it out."""
     if options.execute or options.rehearse:
         return _execute(options, settings)
-
-    def decide(
-        connection: Connection, model: Model, now: float
-    ) -> tuple[Sequence[Fact], tuple[Plan, Called, list[str], list[OutsideJob], list[str]]]:
-        found = _planned(connection, model, options)
-        back = RolledBack(found.domain, found.tables, found.barrier or 0, now)
-        called = {one: model.call(one) for one in found.tables} | {
-            job: job[1] for job in found.jobs
-        }
-        names = {":".join(one): name for one, name in called.items()}
-        outside = jobs_outside(connection, found.tables, found.jobs)
-        words = in_words(connection, model, outside)
-        return ([back] if options.done else []), (
-            found,
-            names,
-            running_jobs(model, found),
-            outside,
-            words,
-        )
-
+    tables = LakeTables(options.catalog_property)
     with store_of(settings) as (_, follower):
-        found, called, running, outside, words = follower.decide(decide)
-    steps = [
-        {
-            "action": s.action,
-            "target": s.target,
-            "before": s.before,
-            "after": s.after,
-            **dict(s.details),
-        }
-        for s in found.steps
-    ]
-    answer = {
-        "kind": found.kind,
-        "barrier": found.barrier,
-        "generation": found.generation,
-        "steps": steps,
-        "outside": [outside_answer(one) for one in outside],
-    }
-    tell(
-        answer,
-        lambda: (
-            _begun(found, running)
-            if options.done
-            else [*_lines(found, called), *_beside(words), *_next(options)]
-        ),
-        as_json=options.json,
-    )
+        unchecked = _refuse_unmet(follower, options, tables) if options.done else []
+
+        def decide(
+            connection: Connection, model: Model, now: float
+        ) -> tuple[Sequence[Fact], tuple[dict[str, Any], list[str]]]:
+            found = _planned(connection, model, options)
+            back = RolledBack(found.domain, found.tables, found.barrier or 0, now)
+            outside = jobs_outside(connection, found.tables, found.jobs)
+            answer = plan_answer(found) | {"outside": [outside_answer(one) for one in outside]}
+            if options.done:
+                lines = _begun(found, running_jobs(model, found), unchecked)
+                return [back], (answer | {"unchecked": unchecked}, lines)
+            words = in_words(connection, model, outside)
+            called = {":".join(one): model.call(one) for one in found.tables}
+            called |= {":".join(job): job[1] for job in found.jobs}
+            return [], (answer, [*_lines(found, called), *_beside(words), *_next(options)])
+
+        answer, lines = follower.decide(decide)
+    tell(answer, lambda: lines, as_json=options.json)
     return 0
 
 
+def _refuse_unmet(follower: Follower, options: Namespace, tables: LakeTables) -> list[str]:
+    """Refuse steps whose conditions do not hold; return why others cannot be checked here."""
+    with follower.question(EVERYTHING) as (connection, model):
+        found = _planned(connection, model, options)
+        table = table_called(connection, model, options.table)
+    unmet, unchecked = Executor(follower, Open(table, options.barrier, found), tables).unmet()
+    if unmet:
+        raise RefusedError(f"the plan is not carried out: {'; '.join(unmet)}", "not_done")
+    return unchecked
+
+
 def _planned(
-    connection: Connection, model: Model, options: Namespace, exists: Exists = lambda *_: True
+    connection: Connection, model: Model, options: Namespace, tables: LakeTables | None = None
 ) -> Plan:
+    """Return the plan; with `tables`, to snapshots that these still have."""
     call(connection, model, model.domain_of)
     table = table_called(connection, model, options.table)
     domain = model.domain_at(table)
     newest = (domain.newest if domain is not None else None) or 0
     lost = {job_called(model, text): newest + 1 for text in options.lost_state}
-    return plan(model, table, options.barrier, exists, lost)
+    stored = stored_tables(connection, descendants(model, table))
+
+    def exists(one: Table, snapshot: str) -> bool:
+        return tables is None or tables.has(stored[one], snapshot)
+
+    return plan(model, table, options.barrier, exists, lost, stored)
 
 
 def _execute(options: Namespace, settings: Settings) -> int:
-    tables = IcebergTables(catalog_properties(options.catalog_property))
+    tables = LakeTables(options.catalog_property)
     with store_of(settings) as (_, follower):
         with follower.question(EVERYTHING) as (connection, model):
             opened = _opened(connection, model, options, tables)
@@ -127,9 +115,7 @@ def _execute(options: Namespace, settings: Settings) -> int:
     return 0
 
 
-def _opened(
-    connection: Connection, model: Model, options: Namespace, tables: IcebergTables
-) -> Open:
+def _opened(connection: Connection, model: Model, options: Namespace, tables: LakeTables) -> Open:
     """Return the rollback that was begun and is not over, else a new one of what is still there."""
     call(connection, model, model.domain_of)
     table = table_called(connection, model, options.table)
@@ -137,10 +123,7 @@ def _opened(
     same = there is not None and (there.table, there.barrier) == (table, options.barrier)
     if there is not None and same and not (there.raised and running_jobs(model, there.plan)):
         return there  # else it is over: its jobs were started again
-    found = _planned(
-        connection, model, options, lambda one, snapshot: tables.has(model.call(one), snapshot)
-    )
-    return Open(table, options.barrier, found)
+    return Open(table, options.barrier, _planned(connection, model, options, tables))
 
 
 def _restart(found: Plan) -> str:
@@ -152,7 +135,7 @@ def _say(line: str) -> None:
     sys.stdout.flush()  # a process that is killed has reported what is done
 
 
-def _begun(found: Plan, running: Sequence[str]) -> list[str]:
+def _begun(found: Plan, running: Sequence[str], unchecked: Sequence[str]) -> list[str]:
     where = f"barrier {found.barrier}" if found.barrier is not None else "the base tables"
     begun = (
         f"generation {found.generation} of group {found.domain} has begun: its versions go "
@@ -164,6 +147,7 @@ def _begun(found: Plan, running: Sequence[str]) -> list[str]:
             f"  {job} still runs from its old state: stop it, and restart it as planned"
             for job in running
         ),
+        *(f"  not checked: {why}" for why in unchecked),
     ]
 
 
@@ -177,7 +161,7 @@ def _next(options: Namespace) -> list[str]:
     lost = "".join(f" --lost-state {job}" for job in options.lost_state)
     again = f"strandline rollback {options.table} {options.barrier}{lost}"
     return [
-        f"nothing has been changed; {again} --execute carries it out on Iceberg tables;",
+        f"nothing has been changed; {again} --execute carries it out on Iceberg and Delta tables;",
         "by hand, where the plan raises the generation, run",
         f"  {again} --done",
     ]

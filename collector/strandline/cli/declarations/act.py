@@ -51,12 +51,12 @@ def rollback_arguments(parser: ArgumentParser) -> None:
         help="print what --execute would change, and change nothing",
     )
     ways.add_argument(
-        "--execute", action="store_true", help="carry the steps out, through pyiceberg"
+        "--execute", action="store_true", help="carry the steps out on Iceberg and Delta tables"
     )
     ways.add_argument(
         "--done",
         action="store_true",
-        help="the steps were done by hand: raise the generation",
+        help="the steps were done by hand: check them, and raise the generation",
     )
     add_catalog_properties(parser)
     parser.add_argument("--json", action="store_true", help="the answer as JSON")

@@ -11,9 +11,14 @@ from typing import Literal
 
 from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Domain, Model, descendants
+from strandline.core.versions.rollback_statements import (
+    GENERATION,
+    StoredTable,
+    clear,
+    restore,
+    restored_when,
+)
 from strandline.errors import RefusedError
-
-GENERATION = "strandline.generation"  # a property of tables, and of their snapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +58,14 @@ def plan(
     barrier: int,
     exists: Callable[[Table, str], bool] = lambda table, snapshot: True,
     retained: Mapping[Job, int] | None = None,
+    stored: Mapping[Table, StoredTable] | None = None,
 ) -> Plan:
     """Return the plan to take `table` back to `barrier`, or to the newest possible one before it.
 
     Raises a RefusedError for a barrier that the group never had.
 
     `exists`: whether a table still has a snapshot. `retained`: per job the oldest barrier whose
-    state it has; a job that is not named has them all.
+    state it has; a job that is not named has them all. `stored`: how tables are reached.
     """
     if not model.is_managed(table):
         raise RefusedError(f"{model.why_unmanaged(table)}: it cannot be rolled back", "untracked")
@@ -69,12 +75,13 @@ def plan(
     jobs = tuple(dict.fromkeys(job for one in tables if (job := model.writer(one)) is not None))
     found = newest_restorable(model, tables, jobs, barrier, exists, retained or {})
     generation = domain.generation + 1
+    reached = {one: (stored or {}).get(one, StoredTable(model.call(one))) for one in tables}
     if found is not None:
-        steps = _incremental(model, tables, jobs, found, generation)
+        steps = _incremental(model, reached, jobs, found, generation)
         return Plan("incremental", domain.name, found, generation, tuple(tables), jobs, steps)
     _refuse_root(model, table, barrier, tables)
     cleared = [one for one in tables if model.sources(one)]
-    steps = _full(model, cleared, jobs, generation)
+    steps = _full(model, {one: reached[one] for one in cleared}, jobs, generation)
     names = ", ".join(map(model.call, tables))
     why = f"there is no barrier up to {barrier} that {names} all have and whose state their jobs still have"
     return Plan("full", domain.name, None, generation, tuple(cleared), jobs, steps, why)
@@ -124,18 +131,25 @@ def _has(model: Model, table: Table, barrier: int, exists: Callable[[Table, str]
 
 
 def _incremental(
-    model: Model, tables: list[Table], jobs: tuple[Job, ...], barrier: int, generation: int
+    model: Model,
+    tables: dict[Table, StoredTable],
+    jobs: tuple[Job, ...],
+    barrier: int,
+    generation: int,
 ) -> tuple[RollbackStep, ...]:
-    restore = [_restore(model, table, barrier, generation) for table in reversed(tables)]
+    restores = [
+        _restore(table, stored, model.done[table].of[barrier].snapshot, generation)
+        for table, stored in reversed(tables.items())
+    ]
     rewind = [_rewind(model, job, barrier) for job in reversed(jobs)]
-    return (*_stops(jobs), *restore, *rewind, _raise(generation), *_restarts(jobs))
+    return (*_stops(jobs), *restores, *rewind, _raise(generation), *_restarts(jobs))
 
 
 def _full(
-    model: Model, tables: list[Table], jobs: tuple[Job, ...], generation: int
+    model: Model, tables: dict[Table, StoredTable], jobs: tuple[Job, ...], generation: int
 ) -> tuple[RollbackStep, ...]:
     stopped = [job for job in jobs if any(model.writer(table) == job for table in tables)]
-    clear = [_clear(model, table, generation) for table in reversed(tables)]
+    clears = [_clear(table, stored, generation) for table, stored in reversed(tables.items())]
     forget = [
         RollbackStep(
             "clear checkpoint",
@@ -148,7 +162,7 @@ def _full(
     ]
     return (
         *_stops(tuple(stopped)),
-        *clear,
+        *clears,
         *forget,
         _raise(generation),
         *_restarts(tuple(stopped)),
@@ -183,60 +197,32 @@ def _raise(generation: int) -> RollbackStep:
     )
 
 
-def _restore(model: Model, table: Table, barrier: int, generation: int) -> RollbackStep:
+def _restore(table: Table, stored: StoredTable, snapshot: str, generation: int) -> RollbackStep:
     """The table's own property fences its writer.
 
     An aligned job of an earlier generation commits nothing more.
     """
-    snapshot = model.done[table].of[barrier].snapshot
-    after = f"the current snapshot is {snapshot}, and the table's {GENERATION} is {generation}"
-    called = model.call(table)
-    catalog, _, name = called.partition(".")
-    sql = (
-        f"CALL {_quoted(catalog)}.system.set_current_snapshot('{_escaped(name)}', {snapshot})",
-        f"ALTER TABLE {_quoted(called)} SET TBLPROPERTIES ('{GENERATION}' = '{generation}')",
-    )
-    statements = (
-        _sql(called, *sql) if snapshot.isdigit() else ()
-    )  # whoever sent the id must not write the statement
-    details = (("snapshotId", snapshot), ("table", called), *statements)
+    details = (("snapshotId", snapshot), *_reached(stored, restore(stored, snapshot, generation)))
+    after = restored_when(stored, snapshot, generation)
     return RollbackStep("roll back table", _shown(table), "its writer is stopped", after, details)
 
 
-def _clear(model: Model, table: Table, generation: int) -> RollbackStep:
-    """A DELETE would leave the barriers in the table's history, from which an aligned job reads where it stands."""
-    called = model.call(table)
-    after = f"the table has no rows, its history begins anew, and its {GENERATION} is {generation}"
-    sql = (
-        f"CREATE OR REPLACE TABLE {_quoted(called)} USING iceberg TBLPROPERTIES ('{GENERATION}' = '{generation}')"
-        f" AS SELECT * FROM {_quoted(called)} WHERE false  -- with PARTITIONED BY, if the table is partitioned"
-    )
-    details = (("table", called), *_sql(called, sql))
+def _clear(table: Table, stored: StoredTable, generation: int) -> RollbackStep:
+    begins = "" if stored.format in ("delta", "paimon", "hudi") else "its history begins anew, "
     return RollbackStep(
-        "clear table", _shown(table), "its writer and all its readers are stopped", after, details
+        "clear table",
+        _shown(table),
+        "its writer and all its readers are stopped",
+        f"the table has no rows, {begins}and its {GENERATION} is {generation}",
+        _reached(stored, clear(stored, generation)),
     )
 
 
-def _sql(called: str, *statements: str) -> tuple[tuple[str, str], ...]:
-    """The statements, where the table has a name that Spark knows: catalog.database.table."""
-    return (("sql", ";\n".join(statements)),) if called.count(".") > 1 and "/" not in called else ()
-
-
-def _quoted(called: str) -> str:
-    """A name as Spark SQL reads it.
-
-    >>> _quoted("lake.bank.it`s")
-    'lake.bank.`it``s`'
-    """
-    return ".".join(
-        part if part.isidentifier() else f"`{part.replace('`', '``')}`"
-        for part in called.split(".")
-    )
-
-
-def _escaped(text: str) -> str:
-    """Return what stands between single quotes in Spark SQL."""
-    return text.replace("\\", "\\\\").replace("'", "\\'")
+def _reached(stored: StoredTable, statements: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the details that lead to a table, with the statements where there are any."""
+    details = [("table", stored.called), ("format", stored.format), ("location", stored.location)]
+    details += [("sql", ";\n".join(statements))] if statements else []
+    return tuple((key, value) for key, value in details if value)
 
 
 def _rewind(model: Model, job: Job, barrier: int) -> RollbackStep:
