@@ -1,9 +1,9 @@
 """`python -m bench [--short] [NAME[=SIZE,...]...]`.
 
-Runs every benchmark of this folder, then prints all figures.
+Runs the named benchmarks of this folder, or all of them, then prints all figures.
 
 A benchmark is a module here with `run(short: bool) -> None` that calls `report.record`; `--short`
-is a run for CI, whose figures say that everything still works and nothing about speed. One with
+is a run for CI, which says that everything still works and nothing about speed. One with
 `run(short, sizes)` takes sizes of its own.
 """
 
@@ -11,65 +11,44 @@ import argparse
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Sequence
-from inspect import signature
+from collections.abc import Callable
 
 import bench
 from bench import report
 
 
 def main() -> int:
-    """Run what was asked for; 1 if a benchmark failed."""
+    """Run what the command line names; 1 if a benchmark failed."""
     known = benchmarks()
     parser = argparse.ArgumentParser("bench", description=__doc__)
     parser.add_argument("--short", action="store_true", help="a minute's run, for CI")
-    parser.add_argument(
-        "names", nargs="*", type=_asked, help=f"of {', '.join(known)}; all of them if none is named"
-    )
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(known)}; all if none is named")
     options = parser.parse_args()
-    asked = dict(options.names) or dict.fromkeys(known, ())
-    if unknown := set(asked) - set(known):
-        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
-    if unsized := [
-        name
-        for name, sizes in asked.items()
-        if sizes and "sizes" not in signature(known[name]).parameters
-    ]:
-        parser.error(f"no sizes of one's own: {', '.join(unsized)}")
-    failed = [
-        name
-        for name in known
-        if name in asked and not _ran(name, known[name], options.short, asked[name])
-    ]
+    report.judging = not options.short
+    failed = False
+    for argument in options.names or known:
+        name, _, sizes = argument.partition("=")
+        if name not in known:
+            parser.error(f"no such benchmark: {name}")
+        print(f"--- {name}", flush=True)
+        run = known[name]
+        try:
+            if sizes:
+                run(options.short, [int(size) for size in sizes.split(",")])
+            else:
+                run(options.short)
+        except Exception as error:  # noqa: BLE001 - the others are still worth running
+            print(f"{name} failed: {type(error).__name__}: {error}", file=sys.stderr)
+            failed = True
     print(f"\n{report.machine()}\n{report.table()}")
-    return 1 if failed else 0
-
-
-def _asked(text: str) -> tuple[str, tuple[int, ...]]:
-    """A name and its sizes."""
-    name, _, sizes = text.partition("=")
-    return name, tuple(int(size) for size in sizes.split(",") if size)
+    return int(failed)
 
 
 def benchmarks() -> dict[str, Callable[..., None]]:
     """`run` of each module that has one, by the module's name."""
-    names = sorted(
-        module.name
-        for module in pkgutil.iter_modules(bench.__path__)
-        if not module.name.startswith("_")
-    )
-    modules = {name: importlib.import_module(f"bench.{name}") for name in names}
+    names = sorted(module.name for module in pkgutil.iter_modules(bench.__path__))
+    modules = {name: importlib.import_module(f"bench.{name}") for name in names if name[0] != "_"}
     return {name: module.run for name, module in modules.items() if hasattr(module, "run")}
-
-
-def _ran(name: str, run: Callable[..., None], short: bool, sizes: Sequence[int]) -> bool:
-    print(f"--- {name}", flush=True)
-    try:
-        run(short, sizes) if sizes else run(short)
-    except Exception as error:  # noqa: BLE001 - the others are still worth running
-        print(f"{name} failed: {type(error).__name__}: {error}", file=sys.stderr)
-        return False
-    return True
 
 
 if __name__ == "__main__":

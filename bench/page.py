@@ -9,20 +9,15 @@ processor.
 
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
-from uuid import NAMESPACE_URL, uuid5
 
-import httpx
-
-from bench._serving import serving
+from bench._machine import serving
+from bench._stores import Event, event, store
 from bench.report import record
-from strandline.store.sql.engine import make_engine, migrate
 
 HUB = 0  # every tenth job reads this table
 FLAGS = (
@@ -59,19 +54,19 @@ def run(short: bool) -> None:
         _measure(chromium, events, f"hub_{readers}", f"{readers} jobs read one table")
 
 
-def _measure(chromium: str, events: list[dict[str, Any]], name: str, about: str) -> None:
+def _measure(chromium: str, events: list[Event], name: str, about: str) -> None:
     """Record how soon the first graph and the one around the hub are drawn, and its panning."""
     hub = quote(f"dataset:file:/lake/db{HUB}/table_{HUB}", safe="")
-    with store(events) as url, serving(url) as port, tab(chromium) as page:
+    with store("sqlite", events) as url, serving(url) as (port, _), tab(chromium) as page:
         root = f"http://127.0.0.1:{port}/graph"
         for kind, address in (("first_graph", root), ("around", f"{root}?node={hub}")):
             seconds, boxes = _drawn(page, address)
             note = f"{about}, {boxes} boxes drawn"
-            record(f"page.{kind}.{name}", seconds, "s after data", "<= 1.0", seconds <= 1, note)
+            record(f"page.{kind}.{name}", seconds, "s after data", most=1, note=note)
         page.wait_for_timeout(1000)
         frames = page.evaluate(FRAMES)
         note = f"{boxes} boxes around a table, dragged by the mouse"
-        record(f"page.frames.{name}", frames, "frames/s", ">= 50", frames >= 50, note)
+        record(f"page.frames.{name}", frames, "frames/s", least=50, note=note)
 
 
 def _drawn(page: Any, address: str) -> tuple[float, int]:
@@ -98,31 +93,12 @@ def tab(chromium: str) -> Iterator[Any]:
         browser.close()
 
 
-@contextmanager
-def store(events: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the URL of a store that has taken these events in."""
-    with tempfile.TemporaryDirectory(prefix="strandline-page-") as folder:
-        url = f"sqlite:///{Path(folder) / 'page.db'}"
-        engine = make_engine(url)
-        migrate(engine)
-        engine.dispose()
-        with (
-            serving(url) as port,
-            httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client,
-        ):
-            for first in range(0, len(events), 100):
-                client.post(
-                    "/api/v1/lineage/batch", json=events[first : first + 100]
-                ).raise_for_status()
-        yield url
-
-
-def layered(nodes: int) -> list[dict[str, Any]]:
+def layered(nodes: int) -> list[Event]:
     """Return the events of a layered graph of about so many tables and jobs, half of each."""
     return [_event(number, nodes // 2) for number in range(nodes // 2)]
 
 
-def _event(number: int, tables: int, of_hub: int = 10) -> dict[str, Any]:
+def _event(number: int, tables: int, of_hub: int = 10) -> Event:
     """Job `number` makes table `number` of two of the layer before; one of `of_hub` reads the hub.
 
     Layers are a tenth of all tables.
@@ -131,20 +107,15 @@ def _event(number: int, tables: int, of_hub: int = 10) -> dict[str, Any]:
     reads = [number - layer - (number * 7 + turn * 3) % layer for turn in range(2)]
     if number % of_hub == of_hub - 1:
         reads.append(HUB)
-    at = datetime.now(UTC) - timedelta(seconds=tables - number)
-    return {
-        "eventType": "COMPLETE",
-        "eventTime": at.isoformat(),
-        "producer": "bench://page",
-        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
-        "run": {"runId": str(uuid5(NAMESPACE_URL, f"bench/{number}"))},
-        "job": {"namespace": "bench", "name": f"app{number % 25}.job_{number}"},
-        "inputs": [_table(one) for one in dict.fromkeys(reads) if one >= 0],
-        "outputs": [_table(number)],
-    }
+    made = event(
+        number, [_table(each) for each in dict.fromkeys(reads) if each >= 0], [_table(number)]
+    )
+    made["eventTime"] = (datetime.now(UTC) - timedelta(seconds=tables - number)).isoformat()
+    made["job"] = {"namespace": "bench", "name": f"app{number % 25}.job_{number}"}
+    return made
 
 
-def _table(number: int) -> dict[str, Any]:
+def _table(number: int) -> Event:
     symlink = {
         "namespace": "file:/lake",
         "name": f"db{number % 25}.table_{number}",

@@ -13,8 +13,9 @@ from urllib.parse import quote
 import httpx
 from playwright.sync_api import Browser, sync_playwright
 
-from bench._serving import serving
-from bench.page import HUB, layered, store
+from bench._machine import serving
+from bench._stores import store
+from bench.page import HUB, layered
 
 SIZE = (1280, 800)
 SIZES = {"board": (900, 640)}  # README shows it about so wide: its text stays readable
@@ -61,7 +62,7 @@ def main(root: str, folder: Path) -> None:
         for name, path in screens(root).items():
             take(browser, root + path, name, folder)
         for name, (nodes, path) in LARGE.items():
-            with store(layered(nodes)) as url, serving(url) as port:
+            with store("sqlite", layered(nodes)) as url, serving(url) as (port, _):
                 take(browser, f"http://127.0.0.1:{port}{path}", name, folder)
         browser.close()
 
