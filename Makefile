@@ -87,7 +87,7 @@ BOTH := pyproject.toml spark_integration/pyproject.toml
 LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
   --python-version 3.11
 
-docs: .venv/.docs ## the site of docs/ into .cache/site, with every link checked
+docs: .venv/.docs .venv/.dev ## the site of docs/ into .cache/site, with every link checked
 	@NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build --strict
 	@echo ".cache/site/index.html"
 

@@ -1,16 +1,21 @@
 """Additions to mkdocs.
 
-Links out of docs/ go to the repository, and a page that no menu names is listed under "More".
+Links out of docs/ go to the repository, a page that no menu names is listed under "More", and the
+parts of the reference that docs/generated.py makes from the program come into their pages.
 
 `mkdocs build --strict` (make docs) fails on a link to a file of the repository that is not there.
 """
 
+import json
 import re
+import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from mkdocs.exceptions import PluginError
 
+GENERATED = re.compile(r"<!-- generated: (\w+) -->")
 OUTWARDS = re.compile(r"\]\((\.\./[^)#]+)(#[^)]*)?\)")
 
 
@@ -25,8 +30,9 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Let links to files beside docs/ lead to the repository."""
+    """Put generated parts in, and let links to files beside docs/ lead to the repository."""
     docs = Path(config["docs_dir"])
+    markdown = GENERATED.sub(lambda mark: _generated(docs.parent)[mark[1]], markdown)
 
     def outward(link: "re.Match[str]") -> str:
         file = (docs / page.file.src_path).parent.joinpath(link[1]).resolve()
@@ -37,3 +43,11 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         return f"]({config['repo_url']}/blob/main/{file.relative_to(docs.parent)}{link[2] or ''})"
 
     return OUTWARDS.sub(outward, markdown)
+
+
+@cache
+def _generated(root: Path) -> dict[str, str]:
+    """Return the generated parts by name; the program has an environment of its own."""
+    command = [root / ".venv/bin/python", "-m", "docs.generated"]
+    parts: dict[str, str] = json.loads(subprocess.check_output(command, cwd=root))
+    return parts

@@ -8,16 +8,12 @@ from strandline.errors import SettingsError
 from strandline.settings import (
     KAFKA_MECHANISMS,
     KAFKA_SECURITY,
-    PREFIX,
     Settings,
-    declared,
     faulty_files,
     read_dotenv,
     read_settings,
     read_what_can_be_read,
 )
-
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs/reference/settings.md"
 
 
 def test_all_faults_are_reported_together() -> None:
@@ -221,18 +217,3 @@ def test_a_dotenv_file_may_have_comments_quotes_and_export(tmp_path: Path) -> No
         "STRANDLINE_OIDC_AUDIENCE": "secret'",
     }
     assert read_dotenv(tmp_path / "none") == {}
-
-
-def test_settings_page_is_up_to_date() -> None:
-    rows = [line for line in DOCUMENT.read_text().splitlines() if line.startswith(f"| `{PREFIX}")]
-
-    assert rows == [
-        f"| `{PREFIX}{name.upper()}` | {default(how)} | {how['about']} |"
-        for name, how in declared()
-    ]
-
-
-def default(how: object) -> str:
-    """Return the default as the document shows it."""
-    shown = how["default"]  # type: ignore[index]
-    return "" if shown is None else f"`{shown}`"
