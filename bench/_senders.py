@@ -15,10 +15,11 @@ from bench._machine import PATIENCE
 from bench.events import key_of
 
 LENGTH = re.compile(rb"(?i)\r\ncontent-length: (\d+)")
+PARTITIONS = 2
 TOGETHER = 1000  # records between two flushes: kafka-python's producer knows no bound
 
 
-def fill_topic(bootstrap: str, topic: str, values: Iterable[bytes], partitions: int = 2) -> None:
+def fill_topic(bootstrap: str, topic: str, values: Iterable[bytes]) -> None:
     """Make a topic, and return when the broker has all these values.
 
     The keys are those that OpenLineage's clients give, so a job is in one partition: by CRC-32,
@@ -26,7 +27,7 @@ def fill_topic(bootstrap: str, topic: str, values: Iterable[bytes], partitions: 
     """
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
-        admin.create_topics([NewTopic(topic, partitions, 1)])
+        admin.create_topics([NewTopic(topic, PARTITIONS, 1)])
     finally:
         admin.close()
     sending = KafkaProducer(bootstrap_servers=bootstrap, linger_ms=20, batch_size=256 * 1024)
@@ -34,7 +35,7 @@ def fill_topic(bootstrap: str, topic: str, values: Iterable[bytes], partitions: 
     while group := list(islice(remaining, TOGETHER)):
         for value in group:
             key = key_of(value)
-            sending.send(topic, value, key, partition=crc32(key) % partitions)
+            sending.send(topic, value, key, partition=crc32(key) % PARTITIONS)
         sending.flush(PATIENCE)
     sending.close(timeout=PATIENCE)
 

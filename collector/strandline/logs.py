@@ -16,6 +16,8 @@ from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
 from strandline.escaping import escaped, escaped_lines
 
+SPARED_SECONDS = 60
+
 
 def make_log(
     log_format: str = "console", level: str = "info", stream: TextIO | None = None
@@ -32,16 +34,15 @@ def make_log(
     return log
 
 
-def adopt_library_logs(log_format: str, stream: TextIO | None = None) -> None:
+def adopt_library_logs(log_format: str) -> None:
     """Let warnings of the libraries appear in the same form.
 
     Called once by commands that run until stopped.
     """
-    stream = stream or sys.stderr
-    handler = logging.StreamHandler(stream)
+    handler = logging.StreamHandler(sys.stderr)
     processors = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-        _renderer(log_format, stream),
+        _renderer(log_format, sys.stderr),
     ]
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(processors=processors, foreign_pre_chain=_shared())
@@ -96,19 +97,18 @@ class Bugs:
 
 
 class Sparing:
-    """Passes a line on when it is new, and again only after a minute, with how often it came meanwhile.
+    """A writer of lines that repeats a line after a minute only, with how often it came meanwhile.
 
-    What is tried twice a second fails twice a second while a database is away. Not for several threads at once.
+    What is tried twice a second fails twice a second while a database is away. Not for several
+    threads at once.
     """
 
     def __init__(
         self,
         write: Callable[[str], object],
-        seconds: float = 60,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._write = write
-        self._seconds = seconds
         self._clock = clock
         self._written: dict[str, float] = {}
         self._left_out: dict[str, int] = {}
@@ -116,7 +116,7 @@ class Sparing:
     def __call__(self, line: str) -> None:
         """Write the line, unless it was written within the last minute."""
         now = self._clock()
-        self._written = {one: at for one, at in self._written.items() if now - at < self._seconds}
+        self._written = {one: at for one, at in self._written.items() if now - at < SPARED_SECONDS}
         if line in self._written:
             self._left_out[line] = self._left_out.get(line, 0) + 1
             return

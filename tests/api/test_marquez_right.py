@@ -28,10 +28,13 @@ ORDERS = {"namespace": "hive://lake", "name": "orders"}
 SUMS = {"namespace": "hive://lake", "name": "sums"}
 
 
-def life(run: int, ended: str = "COMPLETE") -> list[dict[str, Any]]:
+def life(run: int) -> list[dict[str, Any]]:
     """The events of a run that reads orders and writes sums."""
     ends: dict[str, Any] = {"inputs": [dataset("orders")], "outputs": [dataset("sums")]}
-    return [event("START", run, "sum", 10 * run), event(ended, run, "sum", 10 * run + 5, **ends)]
+    return [
+        event("START", run, "sum", 10 * run),
+        event("COMPLETE", run, "sum", 10 * run + 5, **ends),
+    ]
 
 
 def test_a_new_start_hides_no_lineage(engine: Engine, marquez: httpx.Client) -> None:

@@ -178,11 +178,9 @@ def test_random_sequences_match_the_oracle(engine: Engine, seed: int, tmp_path: 
     assert rows(engine, "SELECT count(*) FROM body_references") == [(0,)]
 
 
-def ingest(
-    engine: Engine, events: list[Json], caches: Caches | None = None, at: datetime = BEGIN
-) -> Caches:
-    caches = caches or Caches()
-    store(engine, events, at, size=1, writer=caches)
+def ingest(engine: Engine, events: list[Json]) -> Caches:
+    caches = Caches()
+    store(engine, events, BEGIN, size=1, writer=caches)
     return caches
 
 

@@ -93,10 +93,10 @@ class Lake:
         """The snapshots of the main history, oldest first."""
         return list(self.history(table).main())[::-1]
 
-    def total_at(self, table: str, snapshot: str, column: str = "amount") -> int:
-        """The sum of a column at a snapshot."""
+    def total_at(self, table: str, snapshot: str) -> int:
+        """The sum of all amounts at a snapshot."""
         row = self.spark.sql(
-            f"SELECT sum({column}) FROM {self.name(table)} VERSION AS OF {snapshot}"
+            f"SELECT sum(amount) FROM {self.name(table)} VERSION AS OF {snapshot}"
         ).first()
         assert row is not None
         return int(row[0] or 0)

@@ -249,26 +249,26 @@ def _stepwise(
 
 
 def _step_starts(answer: Json, near: str, far: str) -> list[str]:
-    """Return the nodes that were asked for.
+    """Return the nodes from which the answer starts.
 
-    Of a job, which is no node here, the nearest ones that none of them leads on to.
+    A job is no node of these answers: it has the nearest nodes that none of them leads on to.
     """
-    least = min((node["distance"] for node in answer["nodes"]), default=0)
-    nearest = {node["id"]: node for node in answer["nodes"] if node["distance"] == least}
-    if least == 0:
-        origins = set(map(_origin, nearest.values()))
-        return [id_ for id_ in nearest if id_ not in origins]
-    led_to = _led_to(answer["edges"], set(nearest), near, far)
-    return [id_ for id_ in nearest if id_ not in led_to] or list(nearest)
+    if not answer["nodes"]:
+        return []
+    distance = min(node["distance"] for node in answer["nodes"])
+    nearest = [node for node in answer["nodes"] if node["distance"] == distance]
+    if distance == 0:
+        left_out = {_origin(node) for node in nearest}
+    else:
+        left_out = _led_to(answer["edges"], {node["id"] for node in nearest}, near, far)
+        if left_out.issuperset(node["id"] for node in nearest):  # a circle
+            left_out = set()
+    return [node["id"] for node in nearest if node["id"] not in left_out]
 
 
-def _led_to(edges: Sequence[Json], starts: set[str], near: str, far: str) -> set[str]:
+def _led_to(edges: Sequence[Json], starts: set[str], near: str, far: str) -> set[str | None]:
     """Return the far ends of the edges that begin at one of these nodes and leave it."""
-    found = set()
-    for edge in edges:
-        if edge[near] in starts and edge[near] != edge[far]:
-            found.add(edge[far])
-    return found
+    return {edge[far] for edge in edges if edge[near] in starts and edge[near] != edge[far]}
 
 
 def _step_tree(answer: Json, label: Callable[[Json], str], near: str, far: str) -> Tree:

@@ -105,11 +105,13 @@ def made_by_streams(bank: Bank) -> dict[str, list[str]]:
 def missing(bank: Bank, expected: Mapping[str, Sequence[str]], all_ended: bool) -> str:
     """Describe the snapshots that the collector does not know yet; empty if there are none."""
     collected = {str(row["snapshot_id"]) for row in rows(bank, "sink_snapshot_lineage")}
-    untold = {table: len(set(snapshots) - collected) for table, snapshots in expected.items()}
-    unknown = [f"{count} of {table}" for table, count in untold.items() if count]
-    live = sorted({str(row["job"]) for row in rows(bank, "sink_job_lineage")}) if all_ended else []
-    snapshots = [f"snapshots ({', '.join(unknown)})"] if unknown else []
-    return " and ".join(snapshots + [f"the end of {job}" for job in live])
+    counts = {table: len(set(snapshots) - collected) for table, snapshots in expected.items()}
+    unknown = [f"{count} of {table}" for table, count in counts.items() if count]
+    parts = [f"snapshots ({', '.join(unknown)})"] if unknown else []
+    if all_ended:
+        running = {str(row["job"]) for row in rows(bank, "sink_job_lineage")}
+        parts += [f"the end of {job}" for job in sorted(running)]
+    return " and ".join(parts)
 
 
 def tell(bank: Bank) -> None:

@@ -39,17 +39,10 @@ class Courier:
     Several processes may have one for the same target: one of them delivers at a time.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        target: ExportTarget,
-        holder: str,
-        jitter: Callable[[], float] = random.random,
-    ) -> None:
+    def __init__(self, engine: Engine, target: ExportTarget, holder: str) -> None:
         self._engine = engine
         self._target = target
         self._holder = holder
-        self._jitter = jitter
         self.problem: str | None = None  # why the last turn delivered nothing
 
     @property
@@ -209,7 +202,7 @@ class Courier:
     def _put_off(self, error: UnavailableError, failures: int, now: Clock) -> None:
         """Again later, each time twice as late, and not all processes at one moment."""
         self.problem = str(error)
-        pause = min(LONGEST_PAUSE, 2.0 ** (failures + 1)) * (1 + self._jitter() / 2)
+        pause = min(LONGEST_PAUSE, 2.0 ** (failures + 1)) * (1 + random.random() / 2)
         pause = max(pause, min(error.retry_after or 0.0, LONGEST_PAUSE))
         with suppress(_FencedError), self._held(now) as connection:
             outbox.put_off(connection, self._target.name, now() + pause, str(error))

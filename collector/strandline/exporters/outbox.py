@@ -202,14 +202,12 @@ def changes_after(connection: Connection, seq: int, kinds: str, most: int) -> li
     ]
 
 
-def changes_waiting(
-    connection: Connection, name: str, kinds: str, most: int = AT_ONCE
-) -> list[Change]:
-    """The oldest of what waits for a target."""
+def changes_waiting(connection: Connection, name: str, kinds: str) -> list[Change]:
+    """Return the oldest changes that wait for a target."""
     cursor = (
         connection.scalar(select(export_targets.c.cursor).where(export_targets.c.name == name)) or 0
     )
-    return changes_after(connection, cursor, kinds, most)
+    return changes_after(connection, cursor, kinds, AT_ONCE)
 
 
 def sent_of(connection: Connection, name: str, keys: Collection[Key]) -> dict[Key, Any]:

@@ -201,6 +201,4 @@ class RetiredQuery(Query):
     namespace: Annotated[Word, Field(description="Namespace of the job")] = "default"
 
 
-DirectionText = Annotated[Literal["source", "sink"], Field(description="source or sink")]
-ConsistencyText = Annotated[Literal["strong", "weak"], Field(description="strong or weak")]
 Database = Annotated[Text, Field(description="Database of the table; may be empty")]

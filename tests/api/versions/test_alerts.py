@@ -9,7 +9,16 @@ import pytest
 from sqlalchemy import select
 
 from fixtures.contract_servers.server import Asked, ContractServer, Fault
-from fixtures.versions_server.events import EPOCH, committed, ended, event, facet, run_id, started
+from fixtures.versions_server.events import (
+    EPOCH,
+    committed,
+    ended,
+    event,
+    facet,
+    run_id,
+    started,
+    two_streams,
+)
 from fixtures.versions_server.server import Server
 from fixtures.waiting import wait_until
 from strandline.alerts.conditions import model_troubles, store_troubles
@@ -53,16 +62,7 @@ def hook() -> Iterator[Hook]:
 @pytest.fixture
 def held(server: Server) -> Server:
     """Credits stopped at barrier 1, transfers goes on."""
-    server.post(
-        started("transfers", 0, [], ["bank.transfers"], domain="bank"),
-        started("credits", 0, ["bank.transfers"], ["bank.credits"], domain="bank"),
-        committed("transfers", 10, 1, {}, {"bank.transfers": "t1"}, domain="bank"),
-        committed(
-            "credits", 11, 1, {"bank.transfers": "t1"}, {"bank.credits": "c1"}, domain="bank"
-        ),
-        ended("credits", 20, "ABORT"),
-        committed("transfers", 30, 2, {}, {"bank.transfers": "t2"}, domain="bank"),
-    )
+    server.post(*two_streams(), ended("credits", 20, "ABORT"))
     return server
 
 

@@ -81,10 +81,10 @@ def reasons(server: Server) -> str:
     return "; ".join(asked(server)["kept"][0]["reasons"])
 
 
-def took(job: str, at: float, number: int, snapshot: str, *, run: int = 1) -> JSON:
+def took(job: str, at: float, number: int, snapshot: str) -> JSON:
     """A micro-batch of a stream that is in no group."""
     return committed(
-        job, at, number, {"db.a": snapshot}, {f"db.{job}": f"{job}{number}"}, domain=None, run=run
+        job, at, number, {"db.a": snapshot}, {f"db.{job}": f"{job}{number}"}, domain=None
     )
 
 

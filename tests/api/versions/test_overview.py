@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from fixtures.versions_server.events import appended, committed, started
+from fixtures.versions_server.events import appended, two_streams
 from fixtures.versions_server.server import Server
 from worlds.company import World
 
@@ -46,16 +46,7 @@ def test_receipt_and_time_of_the_newest_event_are_told_apart(server: Server) -> 
 
 
 def test_tables_of_a_list_have_their_lag_and_newest_snapshot(server: Server) -> None:
-    server.post(
-        started("transfers", 0, [], ["bank.transfers"], domain="bank"),
-        started("credits", 0, ["bank.transfers"], ["bank.credits"], domain="bank"),
-        committed("transfers", 10, 1, {}, {"bank.transfers": "t1"}, domain="bank"),
-        committed(
-            "credits", 11, 1, {"bank.transfers": "t1"}, {"bank.credits": "c1"}, domain="bank"
-        ),
-        committed("transfers", 30, 2, {}, {"bank.transfers": "t2"}, domain="bank"),
-        appended("batch", 40, "bank.lookup", "l1", numberOfRows=7),
-    )
+    server.post(*two_streams(), appended("batch", 40, "bank.lookup", "l1", numberOfRows=7))
 
     items = {one["name"]: one for one in server.get("/api/v2/datasets")["items"]}
 

@@ -120,15 +120,20 @@ def _entry(path: str, method: str, operation: Operation) -> str:
     scope = operation["security"][-1].get("key", ["open"])[0]
     title = f"<code>{method.upper()} {escape(path)}</code> (scope {scope})"
     about = escape(operation["summary"])
-    return f"<dt>{title}</dt><dd>{about}{_tried(path, method, operation)}<ul>{rows}</ul></dd>"
+    link = _example_link(path, method, operation)
+    return f"<dt>{title}</dt><dd>{about}{link}<ul>{rows}</ul></dd>"
 
 
-def _tried(path: str, method: str, operation: Operation) -> str:
-    """Return a link that asks with the examples of required parameters, where it only reads."""
-    needed = [one for one in operation["parameters"] if one.get("required")]
-    asked = {one["name"]: one["example"] for one in needed if "example" in one}
-    only_reads = method == "get" and "{" not in path
-    if not only_reads or not needed or len(asked) < len(needed):
+def _example_link(path: str, method: str, operation: Operation) -> str:
+    """Return a link to a question with the examples of its required parameters, or nothing."""
+    if method != "get" or "{" in path:
         return ""
-    address = f"{path}?{urlencode(asked, doseq=True)}"
+    examples = {
+        parameter["name"]: parameter.get("example")
+        for parameter in operation["parameters"]
+        if parameter.get("required")
+    }
+    if not examples or None in examples.values():
+        return ""
+    address = f"{path}?{urlencode(examples, doseq=True)}"
     return f'<p><a href="{escape(address.lstrip("/"))}"><code>{escape(address)}</code></a></p>'

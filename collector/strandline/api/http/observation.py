@@ -77,10 +77,10 @@ def _line(scope: Scope, request_id: bytes, status: int, seconds: float) -> dict[
 
 
 def _is_logged(settings: Settings, path: str, status: int) -> bool:
+    if settings.access_log == "off":
+        return False
     failed = status == 0 or status >= 400
-    return (settings.access_log == "all" and (failed or path not in PROBES)) or (
-        settings.access_log == "errors" and failed
-    )
+    return failed or (settings.access_log == "all" and path not in PROBES)
 
 
 def _request_id(scope: Scope) -> bytes:

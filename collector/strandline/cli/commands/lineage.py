@@ -37,12 +37,12 @@ from strandline.settings import Settings
 SHOWN = 1_000  # nodes of a graph, if nobody says how many
 
 
-def report(engine: Engine, node: str, *, direction: str = "both") -> str:
+def report(engine: Engine, node: str) -> str:
     """Return the job lineage of a node as text.
 
     With the snapshot lineage of its newest snapshot, if it is a table that has any.
     """
-    asked = {"node": [node], "direction": direction, "limit": 1_000}
+    asked = {"node": [node], "direction": "both", "limit": 1_000}
     return _as_text(of_database(engine), asked, snapshots=True, snapshot=None)
 
 

@@ -220,11 +220,10 @@ def _facets(listed: Iterable[DatasetUse], key: str) -> list[Facet]:
 
 def _rules_taken_back(job_facets: Facets, listed: Iterable[DatasetUse]) -> set[int]:
     """Return the rules whose facets of the job or a sink were deleted."""
-    rules = {BY_LINEAGE for facet in job_facets.stored if facet.deleted and facet.key == "lineage"}
-    for use in listed:
-        for facet in use.stored:
-            if facet.deleted and facet.key in RULE_OF_FACET:
-                rules.add(RULE_OF_FACET[facet.key])
+    of_sink = {facet.key for use in listed for facet in use.stored if facet.deleted}
+    rules = {RULE_OF_FACET[key] for key in of_sink.intersection(RULE_OF_FACET)}
+    if any(facet.deleted and facet.key == "lineage" for facet in job_facets.stored):
+        rules.add(BY_LINEAGE)
     return rules
 
 

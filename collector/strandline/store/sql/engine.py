@@ -38,13 +38,13 @@ BY_ITSELF = "AUTOCOMMIT"
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
 
 
-def make_engine(url: str, pool_size: int = POOL) -> Engine:
+def make_engine(url: str) -> Engine:
     """Return an engine for an SQLAlchemy URL; create a missing SQLite file and its folder."""
     where = make_url(url)
     if where.get_backend_name() != "sqlite":
         engine = create_engine(
             where.set(drivername="postgresql+psycopg"),
-            pool_size=pool_size,
+            pool_size=POOL,
             max_overflow=OVERFLOW,
             pool_pre_ping=True,
         )
@@ -55,7 +55,7 @@ def make_engine(url: str, pool_size: int = POOL) -> Engine:
         return engine
     if where.database and where.database != ":memory:" and not where.database.startswith("file:"):
         make_private(Path(where.database).expanduser())
-    engine = create_engine(where, pool_size=pool_size) if where.database else create_engine(where)
+    engine = create_engine(where, pool_size=POOL) if where.database else create_engine(where)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "connect", LogSync())
     event.listen(engine, "begin", _begin_immediate)

@@ -127,15 +127,26 @@ def setting(mention: Mention) -> Value | None:
     value = word_at(mention.text, mention.at)
     if value is None or not mention.is_strong or mention.close:
         return None
-    if mention.name.count(".") >= 2 and _SET.search(mention.before(20)):
+    if _is_set(mention):
         return value
     if not mention.is_spaced or mention.in_query or _QUERY.search(mention.before(300)):
         return None
     if _LINE_START.search(mention.before(20)):
         return value if _LINE_END.match(mention.text, value.after) else None
+    return value if _is_generated_word(mention, value) else None
+
+
+def _is_set(mention: Mention) -> bool:
+    """Return whether `SET` stands before a name with two dots, as no column has."""
+    return mention.name.count(".") >= 2 and _SET.search(mention.before(20)) is not None
+
+
+def _is_generated_word(mention: Mention, value: Value) -> bool:
+    """Return whether a value was generated, and is neither a variable nor a call."""
     content = mention.content(value)
-    is_code = "_" in content or mention.text.startswith("(", value.after)
-    return value if is_generated(content) and not is_code else None
+    if "_" in content or mention.text.startswith("(", value.after):
+        return False
+    return is_generated(content)
 
 
 # What follows a name that has a type, or nothing.
