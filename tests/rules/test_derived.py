@@ -81,6 +81,32 @@ def test_derived_barriers_do_not_depend_on_fact_order(seeds: range) -> None:
         assert folded([*begin, *shuffled, *shuffled[:5]]) == wanted, f"history {seed}"
 
 
+@pytest.mark.parametrize("names_starts", [True, False])
+def test_table_that_a_stream_writes_once_in_300_micro_batches_completes_its_barrier(
+    *, names_starts: bool
+) -> None:
+    model, base, copy = Model(), table("base"), table("copy")
+    apply(model, DomainDeclared("plain", (base,), 0.0))
+    apply(model, RunStarted(job("copy"), "r", 1.0, "plain", (base,), (copy,)))
+    parents = {0: None, 300: "c0", 600: "c300"}
+    for number in range(601):
+        at, cut = 10.0 + 2 * number, facts.WrittenSnapshot(base, f"b{number}")
+        apply(model, facts.RootsCut("plain", number + 1, (cut,), at))
+        since = f"b{number - 1}" if number and names_starts else None
+        written = [
+            facts.WrittenSnapshot(copy, f"c{number}", parents[number])
+            for _ in range(number in parents)
+        ]
+        commit = facts.BarrierCommitted(
+            job("copy"), "r", "plain", number + 1, at, at + 1, tuple(written),
+            (facts.Used(base, f"b{number}", since=since),),
+            batch=number, stated=False, query="q",
+        )  # fmt: skip
+        apply(model, commit)
+
+    assert [(one.barrier, one.snapshot) for one in strong(model, [copy])] == [(601, "c600")]
+
+
 def contents(rule: Rule, histories: int = 150) -> tuple[int, int]:
     """Count the snapshots that a rule puts under barriers, and those of them that differ from
     the base tables' sum.

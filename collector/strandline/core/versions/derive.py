@@ -5,6 +5,7 @@ input's state at b. All of this is a function of the set of facts: in whichever 
 same barriers are derived.
 """
 
+from collections import Counter, deque
 from collections.abc import Iterable
 
 from msgspec.structs import replace
@@ -15,9 +16,10 @@ from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used
 from strandline.core.versions.managed_jobs import ManagedJob
 from strandline.core.versions.model import Model
 from strandline.core.versions.steps import RUN, Step, Steps
-from strandline.core.versions.table_states import idle_before, state_of
+from strandline.core.versions.table_states import states_of, stood_before
 
 MOST = 2  # steps that are kept of a job, in terms of the barriers that are
+MOST_VISITS = 10  # of a step, for events may state a ring of parents
 
 
 def note_step(
@@ -143,17 +145,14 @@ def _forget(model: Model, steps: Steps, step: Step) -> None:
 
 def _settle_states(model: Model, step: Step) -> None:
     """Say where a step stands, and then those that were written on what it made."""
-    waiting, seen = [step], set[int]()
+    waiting, visits = deque([step]), Counter[int]()
     while waiting:
-        step = waiting.pop()
+        step = waiting.popleft()
         steps = model.steps[step.job]
-        states = {table: state_of(model, step, table) for table in step.outputs}
-        if id(step) in seen:
+        states = states_of(model, step)
+        if visits and (states == step.states or visits[id(step)] == MOST_VISITS):
             continue
-        # What a table's state follows from goes through a micro-batch that made nothing of it.
-        if seen and states == step.states and not _is_idle_somewhere(model, step):
-            continue
-        seen.add(id(step))
+        visits[id(step)] += 1
         steps.place(step, states)
         _evaluate(model, step)
         following = steps.after(step)
@@ -162,12 +161,6 @@ def _settle_states(model: Model, step: Step) -> None:
         for table, output in step.outputs.items():
             for job, key in sorted(model.based.get((table, output.snapshot), ())):
                 waiting.append(model.steps[job].of[key])
-
-
-def _is_idle_somewhere(model: Model, step: Step) -> bool:
-    """Return whether a table that the job writes has no snapshot of this micro-batch."""
-    place = model.places.get(step.job)
-    return place is not None and not step.is_run and not place.writes <= step.outputs.keys()
 
 
 def _follow(model: Model, place: ManagedJob, table: Table, barrier: int) -> None:
@@ -300,19 +293,9 @@ def _moved(model: Model, step: Step, table: Table, inputs: set[Table]) -> bool:
         return True
     if step.key[1] == 0 and not step.began:
         return True
-    was = _stood_before(model, step, table)
+    was = stood_before(model, step, table)
     stands = step.states[table].stands
     return any(was.get(one, stands[one]) != stands[one] for one in inputs)
-
-
-def _stood_before(model: Model, step: Step, table: Table) -> dict[Table, str]:
-    """Return where the micro-batch before this one stood; empty where that is not known."""
-    idle = idle_before(model, step, table)
-    before = model.steps[step.job].before(idle[0] if idle else step)
-    stood = dict(before.states[table].stands) if before and table in before.states else {}
-    for one in idle:
-        stood = {table: at for table, at in stood.items() if table not in one.unsure} | one.own
-    return stood
 
 
 def _barriers_at(model: Model, stands: dict[Table, str], barrier: int | None) -> set[int]:

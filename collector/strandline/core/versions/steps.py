@@ -18,15 +18,18 @@ RUN = -1
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """The position of a table's snapshot in each input.
+    """The position of a table in each input, after a step.
 
     `unsure`: the inputs of which no id is certain. `broken`: why the content is not known to be made
-    from the whole inputs; empty where it is.
+    from the whole inputs; empty where it is. `snapshot`: the table's newest one then. `is_empty`:
+    it was emptied there.
     """
 
     stands: Mapping[Table, str]
     unsure: frozenset[Table] = frozenset()
     broken: str = ""
+    snapshot: str = ""
+    is_empty: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -136,14 +139,14 @@ class Steps:
         """Note where a step stands."""
         self.leave(step)
         step.states = states
-        for state in states.values():
-            for place in state.stands.items():
+        for table in step.outputs:
+            for place in states[table].stands.items():
                 self.at.setdefault(place, set()).add(step.key)
 
     def leave(self, step: Step) -> None:
         """Forget where a step stands."""
-        for state in step.states.values():
-            for place in state.stands.items():
+        for table in step.outputs.keys() & step.states.keys():
+            for place in step.states[table].stands.items():
                 keys = self.at.get(place, set())
                 keys.discard(step.key)
                 if not keys:

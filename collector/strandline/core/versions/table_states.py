@@ -5,56 +5,85 @@ that made nothing of the table (what they read gave no row). It breaks its table
 start there, or where what it wrote on is not known to be whole; a whole replacement mends it.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.steps import Step, TableState
 
-EMPTY = TableState({})
+
+def states_of(model: Model, step: Step) -> dict[Table, TableState]:
+    """Return where each table stands after a step, written by it or not."""
+    states = {table: _state_of(model, step, table) for table in step.outputs}
+    place = model.places.get(step.job)
+    if place is None or step.is_run:
+        return states
+    # A commit to a branch, or a staged one, is rows that the table lacks.
+    before = model.steps[step.job].before(step)
+    for table in place.writes - states.keys() - set(step.fact.aside):
+        left = before.states.get(table) if before is not None else None
+        states[table] = _next(model, step, left, goes_on=True)
+    return states
 
 
-def state_of(model: Model, step: Step, table: Table) -> TableState:
+def stood_before(model: Model, step: Step, table: Table) -> Mapping[Table, str]:
+    """Return where the micro-batch before this one stood; empty where that is not known."""
+    before = model.steps[step.job].before(step)
+    return before.states[table].stands if before is not None and table in before.states else {}
+
+
+def _state_of(model: Model, step: Step, table: Table) -> TableState:
     """Return the state of the last snapshot that a step made of a table."""
-    restored = step.written_to(table)[-1].restores
-    if restored is not None:
-        return _state_at(model, table, restored) or TableState(
+    last = step.written_to(table)[-1]
+    if last.restores is not None:
+        return _state_at(model, table, last.restores) or TableState(
             {}, broken="restored to a snapshot that is not recorded"
         )
     if step.empties(table):
-        return EMPTY
+        return TableState({}, snapshot=last.snapshot, is_empty=True)
     # A stated barrier says what it is made from, whichever micro-batches were skipped.
-    if step.fact.stated:
-        return TableState(step.own, step.unsure)
-    if step.is_complete(table) or (step.replaces(table) and _reads_whole_inputs(step)):
-        return TableState(step.own, step.unsure)
-    micro_batches = [*idle_before(model, step, table), step]
-    base = _base(model, step, table, model.steps[step.job].before(micro_batches[0]))
+    is_whole = step.is_complete(table) or (step.replaces(table) and _reads_whole_inputs(step))
+    if step.fact.stated or is_whole:
+        return TableState(step.own, step.unsure, snapshot=last.snapshot)
     if step.is_run:  # a correction stands where its parent did
+        base = _written_on(model, step, table)
         return base or TableState({}, broken="a batch run wrote a part of it")
-    return _after(model, micro_batches, base)
+    return replace(_after(model, step, table), snapshot=last.snapshot)
 
 
-def idle_before(model: Model, step: Step, table: Table) -> list[Step]:
-    """Return the micro-batches right before this one that made nothing of the table, in order.
+def _after(model: Model, step: Step, table: Table) -> TableState:
+    """Return the state after a micro-batch that goes on from what it was written on."""
+    before = model.steps[step.job].before(step)
+    left = before.states.get(table) if before is not None else None
+    on, base = step.written_on(table), _written_on(model, step, table)
+    if before is not None and left is not None and base is None:
+        is_other = left.snapshot != "" and on and left.snapshot not in on
+        if is_other and not _rolled_back_between(model, table, before, step):
+            left = replace(left, broken=f"snapshot {on[0]} of it is not recorded")
+        return _next(model, step, left, goes_on=True)
+    if left is not None and base is not None and base.snapshot == left.snapshot:
+        return _next(model, step, left, goes_on=True)
+    idle = _idle_before(model, step, table)
+    for one in idle:
+        base = _next(model, one, base, goes_on=one is not idle[0])
+    return _next(model, step, base, goes_on=bool(idle))
 
-    What one committed to a branch, or staged, is rows that the table lacks.
-    """
+
+def _written_on(model: Model, step: Step, table: Table) -> TableState | None:
+    """Return the state that a step was written on; None where nothing is known of it."""
+    states = (_state_at(model, table, snapshot) for snapshot in step.written_on(table))
+    return next(filter(None, states), None)
+
+
+def _idle_before(model: Model, step: Step, table: Table) -> list[Step]:
+    """Return the micro-batches right before this one that made nothing of the table, in order."""
     steps, idle = model.steps[step.job], list[Step]()
     before = steps.before(step)
     while before is not None and table not in (*before.outputs, *before.fact.aside):
         idle.append(before)
         before = steps.before(before)
     return idle[::-1]
-
-
-def _after(model: Model, micro_batches: list[Step], base: TableState | None) -> TableState:
-    """Return the state after micro-batches of which only the last made a snapshot of the table."""
-    first, *others = micro_batches
-    before = model.steps[first.job].before(first)
-    goes_on = before is not None and any(state is base for state in before.states.values())
-    state = _next(model, first, base, goes_on=goes_on)
-    for step in others:
-        state = _next(model, step, state, goes_on=True)
-    return state
 
 
 def _next(model: Model, step: Step, base: TableState | None, *, goes_on: bool) -> TableState:
@@ -64,31 +93,11 @@ def _next(model: Model, step: Step, base: TableState | None, *, goes_on: bool) -
     broken = base.broken or _fault(model, step, base, goes_on=goes_on)
     stands = {one: at for one, at in base.stands.items() if one not in step.unsure}
     unsure = (base.unsure - step.own.keys()) | step.unsure
-    return TableState(stands | step.own, unsure, broken)
+    return TableState(stands | step.own, unsure, broken, base.snapshot)
 
 
 def _reads_whole_inputs(step: Step) -> bool:
     return not step.began and (step.is_run or step.key[1] == 0)
-
-
-def _base(model: Model, step: Step, table: Table, before: Step | None) -> TableState | None:
-    """Return the state that a step was written on; None where nothing is known of it.
-
-    before: the micro-batch before this one and before those that made nothing of the table.
-    """
-    first = step.written_to(table)[0]
-    if first.parent is not None:
-        for snapshot in step.written_on(table):
-            state = _state_at(model, table, snapshot)
-            if state is not None:
-                return state
-        if before is not None and before.outputs.get(table) is not None:
-            return _after_rollback(model, step, before, table) or TableState(
-                before.states[table].stands if table in before.states else {},
-                broken=f"snapshot {first.parent} of it is not recorded",
-            )
-        return None
-    return before.states.get(table) if before is not None else None
 
 
 def _state_at(model: Model, table: Table, snapshot: str) -> TableState | None:
@@ -96,12 +105,10 @@ def _state_at(model: Model, table: Table, snapshot: str) -> TableState | None:
     return model.steps[made_by[0]].of[made_by[1]].states.get(table) if made_by is not None else None
 
 
-def _after_rollback(model: Model, step: Step, before: Step, table: Table) -> TableState | None:
-    """Return the state before a rollback of ours, whose restore may be recorded by nobody."""
-    rolled_back_at = model.done[table].rolled_back_at if table in model.done else float("-inf")
-    if before.committed <= rolled_back_at < step.committed:
-        return before.states.get(table)
-    return None
+def _rolled_back_between(model: Model, table: Table, before: Step, step: Step) -> bool:
+    """Return whether we rolled the table back; its restore may be recorded by nobody."""
+    done = model.done.get(table)
+    return done is not None and before.committed <= done.rolled_back_at < step.committed
 
 
 def _without_base(model: Model, step: Step) -> TableState:
@@ -121,7 +128,7 @@ def _fault(model: Model, step: Step, base: TableState, *, goes_on: bool) -> str:
 
     goes_on: whether the micro-batch before it left the table in this state.
     """
-    if base is EMPTY:
+    if base.is_empty:
         return (
             "" if step.key[1] == 0 and not step.began else "it was emptied while its stream went on"
         )
