@@ -128,7 +128,7 @@ def stated(connection: Connection) -> list[Any]:
     runs: dict[int, str] = dict(rows(connection, "SELECT id, run_id FROM runs"))
     names: dict[int, str] = dict(rows(connection, "SELECT id, name FROM datasets"))
     touched = [JobEdge(0, SINK, 0, 0, run, run, 0) for run in runs]
-    found = stated_sources(connection, touched).items()
+    found = stated_sources(connection, touched).of_sinks.items()
     return sorted(
         (runs[run], names[sink], said.rule, sorted(names[one] for one in said.sources))
         for (run, sink), said in found

@@ -36,6 +36,10 @@ def routes(
     backward = _reached(found, last, onwards=False)
     shown: dict[WalkStep[Node], WalkStep[Node]] = {}
     for step in found:
+        if step.is_view:
+            if step.source in forward and step.target in backward:
+                shown[step] = step
+            continue
         begins = step.via in first or step.source in forward
         ends = step.via in last or step.target in backward
         if begins and ends:
@@ -55,7 +59,7 @@ def _reached(
     leaving: dict[Node, list[WalkStep[Node]]] = defaultdict(list)
     for step in steps:
         near = step.source if onwards else step.target
-        if step.via in starts:
+        if step.via in starts and not step.is_view:
             leaving[step.via].append(step)
         if near is not None:
             leaving[near].append(step)
@@ -78,7 +82,7 @@ def _distances(
     distances: dict[Node, int] = {}
     for step in shown:
         begun = 0 if step.source is None else forward[step.source]
-        at = 0 if step.via in first else begun + 1
+        at = 0 if step.via in first and not step.is_view else begun + 1
         for node, distance in ((step.source, begun), (step.via, at), (step.target, begun + 1)):
             if node is not None:
                 distances[node] = min(distance, distances.get(node, distance))
@@ -90,7 +94,8 @@ def _leaving(
 ) -> dict[Node, list[WalkStep[Node]]]:
     leaving: dict[Node, list[WalkStep[Node]]] = defaultdict(list)
     for step in shown:
-        for node in {step.source, step.via if step.via in first else None} - {None}:
+        via = step.via if step.via in first and not step.is_view else None
+        for node in {step.source, via} - {None}:
             leaving[node].append(step)  # type: ignore[index]
     return leaving
 
@@ -113,6 +118,6 @@ def _shortest(
             if step.target in last:
                 return [*here, step.via, step.target]
             if step.target not in before:
-                before[step.target] = (*here, step.via)
+                before[step.target] = here if step.is_view else (*here, step.via)
                 waiting.append(step.target)
     return []

@@ -41,12 +41,19 @@ class Direction(StrEnum):
 class WalkStep(Generic[Node]):
     """`via` (a job) made `target` from `source`.
 
-    No source: it made it from nothing known; no target: it only read.
+    No source: it made it from nothing known; no target: it only read. Where `via` is the target,
+    that is a view which shows the source: a walk passes it, and goes on from it only where another
+    step leads to it.
     """
 
     source: Node | None
     via: Node
     target: Node | None
+
+    @property
+    def is_view(self) -> bool:
+        """Return whether it leads from what a view's query reads to the view."""
+        return self.via == self.target
 
 
 class Graph(Protocol[Node]):

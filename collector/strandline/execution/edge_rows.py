@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, select
 
 from strandline.core.changes.extraction import SINK
-from strandline.core.walk import Direction
+from strandline.core.walk import Direction, WalkStep
 from strandline.store.lineage.column_edges import edges_of
 from strandline.store.lineage.job_steps import Leave, by_job, stated_sources
 from strandline.store.lineage.lookup import node_text
@@ -34,19 +34,26 @@ MOST_WRITERS = 10_000  # of the datasets that a nested command writes
 def job_edge_rows(connection: Connection, moment: int) -> Iterator[Row]:
     """Yield a row for each source that a job makes a target from.
 
-    A target without a source, and a source without a target, have a row with NULL for it.
+    A target without a source, and a source without a target, have a row with NULL for it, and so
+    has a row from what a view's query read to the view for its job.
     """
+    into_views = set[WalkStep[int]]()
     for edges in _edges_by_jobs(connection, moment):
         stated = stated_sources(connection, edges)
         relations = by_job(edges)
         names = _Names(
-            connection, edges, {source for one in stated.values() for source in one.named}
+            connection, edges, {source for one in stated.of_sinks.values() for source in one.named}
         )
         for job, of_job in relations.items():
-            for step, reason in of_job.steps(stated, Leave(frozenset([job]), Direction.DOWNSTREAM)):
+            # Upstream, from a job, the steps into the views that it read are among the others.
+            for step, reason in of_job.steps(stated, Leave(frozenset([job]), Direction.UPSTREAM)):
+                if step in into_views:
+                    continue
+                if step.is_view:
+                    into_views.add(step)
                 yield {
                     "source": names.dataset(step.source),
-                    "job": names.job(job),
+                    "job": None if step.is_view else names.job(job),
                     "target": names.dataset(step.target),
                     "rule": reason.rule,
                     "read_at": iso(reason.read.seen.at) if reason.read else None,

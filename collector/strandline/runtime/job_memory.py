@@ -138,7 +138,7 @@ class JobMemory:
 
 
 def _bytes_of(job: KnownJob) -> int:
-    sources = sum(len(stated.sources) for stated in job.stated.values())
+    sources = sum(len(stated.sources) for stated in job.stated.of_sinks.values())
     return JOB_BYTES + EDGE_BYTES * len(job.edges) + SOURCE_BYTES * sources
 
 

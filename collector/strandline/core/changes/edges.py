@@ -25,6 +25,9 @@ from strandline.core.openlineage.names import clean, is_delta_log
 
 BY_SOURCES, BY_COLUMNS, BY_LINEAGE = 1, 2, 3
 RENAMED_COLUMNS = 0  # no rule: from each column's name before to its name after, of one dataset
+# No rule: from what a view's query read to the view, and from a dataset to itself if the run that
+# read it through a view also read it directly.
+READ_BY_VIEW = -1
 RULE_OF_FACET = {"columnLineage": BY_COLUMNS, "lineage": BY_LINEAGE}
 # What a rule's deleted facet leaves; no source at all would be an assertion.
 NO_EDGES = EdgeSet(bytes(16), (), ())
@@ -352,6 +355,11 @@ def renamed_columns(dataset_id: int, names: Mapping[str, str]) -> EdgeSet:
         if before and after and before != after
     ]
     return _set_of(edges, ()) if edges else NO_EDGES
+
+
+def edges_into_view(source_ids: Collection[int]) -> EdgeSet:
+    """Return the edges from what a view's query read to the view."""
+    return _set_of([EventEdge("", id_, "", "", "", "", None) for id_ in sorted(source_ids)], ())
 
 
 def edges_in(columns: bytes) -> list[Edge]:

@@ -11,7 +11,9 @@ import msgspec
 from strandline.core.changes.datasets import DatasetUse, NamedBefore, described_dataset
 from strandline.core.changes.edges import (
     NO_EDGES,
+    READ_BY_VIEW,
     RENAMED_COLUMNS,
+    edges_into_view,
     mentioned_by,
     renamed_columns,
 )
@@ -38,7 +40,14 @@ from strandline.core.openlineage import facets as f
 from strandline.core.openlineage import run_states as states
 from strandline.core.openlineage.events import Dataset, Event, Job, RawFacets, Run
 from strandline.core.openlineage.facets import NO_FACETS, Facets
-from strandline.core.openlineage.names import clean, id_of, is_delta_log, key_text, run_name
+from strandline.core.openlineage.names import (
+    bare,
+    clean,
+    id_of,
+    is_delta_log,
+    key_text,
+    run_name,
+)
 from strandline.core.openlineage.times import micros
 
 LONGEST_LEASE = 100 * 365 * 86_400
@@ -78,6 +87,7 @@ def _changes_of_run(event: Event, run: Run, job: Job, stamp: Stamp, memory: Memo
         LineageSeen(lineage, run_id, stamp.at, stamp.at),
         *_names_before(event, lineage, stamp),
         *_renamed_columns(event, run_id, of_uses, stamp),
+        *_read_by_views(run_id, lineage, of_uses, stamp),
         *_facets_seen(run_id, f.RUN, stamp, facets),
         *_use_facets_seen(run_id, lineage, stamp, of_uses),
         *_parent_rows(run_id, facets, parents, stamp),
@@ -106,6 +116,7 @@ def _changes_of_design(event: Event, job: Job, stamp: Stamp, memory: Memory) -> 
     changes: list[EventChange] = [
         RunSeen(design_id, "", job_id, at, stamp.hash, 0, at, at, design=1),
         LineageSeen(lineage, design_id, at, at, ran=0),
+        *_read_by_views(design_id, lineage, of_uses, stamp),
         *_use_facets_seen(design_id, lineage, stamp, of_uses),
     ]
     redacted = lineage.redacted or any(own.redacted for own in of_uses.values())
@@ -156,6 +167,32 @@ def _renamed_columns(
         if names is not NO_EDGES:
             changes.append(names)
             changes.append(EdgesUsed(run_id, use.dataset.id, RENAMED_COLUMNS, names.hash, stamp.at))
+    return changes
+
+
+def _read_by_views(
+    run_id: int, lineage: JobLineage, of_uses: dict[DatasetUse, Facets], stamp: Stamp
+) -> list[EventChange]:
+    """Return the edges into the views among the inputs, from the inputs that their queries read.
+
+    A view that is no input, or in no namespace of the sender's, does not count: what is read
+    through it is then read directly.
+    """
+    inputs = [use for use in lineage.reported if use.direction == SOURCE]
+    views = {use.sent_as: use.dataset.id for use in inputs if not use.elsewhere}
+    read: dict[int, set[int]] = {}
+    for use in inputs:
+        snapshot: f.Snapshot | None = of_uses.get(use, NO_FACETS).value("strandline_snapshot")
+        if snapshot is None or not snapshot.through:
+            continue
+        named = [(bare(view.namespace), bare(view.name)) for view in snapshot.through]
+        through = {views[name] for name in named if name in views} - {use.dataset.id}
+        for id_ in through | ({use.dataset.id} if through and snapshot.direct else set()):
+            read.setdefault(id_, set()).add(use.dataset.id)
+    changes: list[EventChange] = []
+    for id_, source_ids in read.items():
+        edges = edges_into_view(source_ids)
+        changes += [edges, EdgesUsed(run_id, id_, READ_BY_VIEW, edges.hash, stamp.at)]
     return changes
 
 

@@ -104,7 +104,8 @@ class Barrier(_Facet, frozen=True):
 class Snapshot(_Facet, frozen=True):
     """Input or output facet `strandline_snapshot`: the snapshot read or made; `observed`.
 
-    Seen, not proven. Without a snapshot it states that columns were renamed.
+    Seen, not proven. Without a snapshot it states that columns were renamed, or that the dataset
+    was read through views.
     """
 
     snapshot_id: str = ""
@@ -119,6 +120,8 @@ class Snapshot(_Facet, frozen=True):
     completes: bool = False  # the author asserts that the table shows the state of its inputs
     renamed_columns: dict[str, str] | None = None  # old -> new
     skipped_changes: bool = False  # the read passed over deletes or overwrites
+    through: list[NamedEntity] | None = None  # the views whose queries read the dataset
+    direct: bool = False  # the statement also reads it itself
     observed: bool = False
     branch: str | None = None
     staged: bool = False  # no branch has it
@@ -128,8 +131,8 @@ class Snapshot(_Facet, frozen=True):
     )
 
     def __post_init__(self) -> None:
-        if not self.snapshot_id and not self.renamed_columns:
-            raise ValueError("states neither snapshotId nor renamedColumns")
+        if not (self.snapshot_id or self.renamed_columns or self.through):
+            raise ValueError("states none of snapshotId, renamedColumns and through")
 
 
 class Report(_Facet, frozen=True):

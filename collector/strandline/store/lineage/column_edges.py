@@ -20,8 +20,7 @@ from strandline.store.lineage.job_steps import (
     ALL_SOURCES,
     RULES,
     JobRelations,
-    Stated,
-    Use,
+    StatedSources,
     by_job,
     sources_in,
 )
@@ -65,7 +64,8 @@ class ColumnEdge(NamedTuple):
 class SinkColumns(NamedTuple):
     """The writes of a job into one dataset that state the same columns.
 
-    `whole` are the sources that go into the sink as a whole. No column was renamed between the
+    `whole` are the sources that go into the sink as a whole, `views` those that the runs read in
+    place of their tables, which the other edges come from. No column was renamed between the
     writes.
     """
 
@@ -73,6 +73,7 @@ class SinkColumns(NamedTuple):
     seen: Seen
     stated: Sequence[StatedEdge]
     whole: frozenset[int]
+    views: frozenset[int]
     renamed: RenamedColumns
 
     def edge(self, stated: StatedEdge) -> ColumnEdge:
@@ -151,7 +152,9 @@ class JobColumns:
     @cached_property
     def sources_of_edges(self) -> frozenset[int]:
         """The datasets from whose columns edges lead."""
-        return frozenset(self._sources.by_dataset).union(*(sink.whole for sink in self.sinks))
+        return frozenset(self._sources.by_dataset).union(
+            *(sink.whole | sink.views for sink in self.sinks)
+        )
 
     def edges(self) -> Iterator[ColumnEdge]:
         """Yield all edges."""
@@ -171,6 +174,12 @@ class JobColumns:
         for sink in self.sinks:
             if dataset in sink.whole:
                 yield sink.whole_edge(dataset)
+
+    def shown_by(self, view: int) -> Iterator[ColumnEdge]:
+        """Yield the edges from a view that was read in place of its tables."""
+        for sink in self.sinks:
+            if view in sink.views:
+                yield sink.whole_edge(view)
 
     def datasets(self, way: Direction) -> frozenset[int]:
         """Return the datasets whose columns edges leave in one direction."""
@@ -204,7 +213,7 @@ def columns_of_jobs(
     """
     runs = {edge.run for edge in edges if edge.direction == SINK}
     sets = edge_sets_of(connection, runs, columns=True)
-    sources, stated = sources_in(sets), StatedEdges(sets)
+    sources, stated = StatedSources(sources_in(sets), sets.views), StatedEdges(sets)
     tables = {use.sink for uses in sets.of_run.values() for use in uses}
     tables |= {edge.source for of_set in sets.edges.values() for edge in of_set}
     renamed = renamed_columns_of(connection, tables, until, runs)
@@ -224,14 +233,14 @@ def edges_of(
 
 def _sinks(
     relations: JobRelations,
-    sources: dict[Use, Stated],
+    sources: StatedSources,
     stated: StatedEdges,
     renamed: RenamedColumns,
 ) -> Iterator[SinkColumns]:
     whole_sources = _WholeSources(relations, sources)
-    alike: dict[tuple[int, tuple[SetUse, ...], frozenset[int], int], list[JobEdge]] = defaultdict(
-        list
-    )
+    alike: dict[
+        tuple[int, tuple[SetUse, ...], tuple[frozenset[int], frozenset[int]], int], list[JobEdge]
+    ] = defaultdict(list)
     for sink in relations.written:
         uses = stated.counting(sink.run, sink.dataset)
         renames = renamed.count_by(renamed.named_at(sink))
@@ -239,27 +248,29 @@ def _sinks(
     for (_, uses, whole, _), sinks in alike.items():
         owners = frozenset([sink.owner for sink in sinks])
         seen = sinks[0].seen._replace(at=sinks[-1].at, owners=owners)
-        yield SinkColumns(sinks[0], seen, stated.edges(uses), whole, renamed)
+        yield SinkColumns(sinks[0], seen, stated.edges(uses), *whole, renamed)
 
 
 class _WholeSources:
     """The sources of sinks that go into them as a whole; sinks of one run share them."""
 
-    def __init__(self, relations: JobRelations, sources: dict[Use, Stated]) -> None:
+    def __init__(self, relations: JobRelations, sources: StatedSources) -> None:
         self._relations = relations
         self._sources = sources
-        self._known: dict[tuple[object, ...], frozenset[int]] = {}
+        self._known: dict[tuple[object, ...], tuple[frozenset[int], frozenset[int]]] = {}
 
-    def of(self, sink: JobEdge) -> frozenset[int]:
-        """Return the sources of a sink that no column names."""
-        stated = self._sources.get((sink.run, sink.dataset))
+    def of(self, sink: JobEdge) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the sources of a sink that no column names: those that are no views, and views."""
+        stated = self._sources.of_sinks.get((sink.run, sink.dataset))
         key: tuple[object, ...] = (sink.run,)
         if stated is not None:
             key = sink.run, stated.rule, stated.named, stated.rest
         if key not in self._known:
             read = self._relations.sources_of(sink)
             whole = frozenset(read) if stated is None else stated.without_columns(read)
-            self._known[key] = whole
+            views = self._sources.views.get(sink.run)
+            shown = whole.intersection(views.below if views is not None else ())
+            self._known[key] = whole - shown, shown
         return self._known[key]
 
 

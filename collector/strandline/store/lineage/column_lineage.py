@@ -23,6 +23,7 @@ from strandline.store.lineage.column_edges import (
     INDIRECT,
     OPAQUE,
     Column,
+    ColumnEdge,
     JobColumns,
     Origin,
     columns_of_jobs,
@@ -77,6 +78,7 @@ class Columns:
     connection: Connection
     asked: Question
     jobs: frozenset[int] = frozenset()
+    starts: frozenset[int] | None = None  # datasets that the walk starts from; None: all nodes
     known: KnownJobs | None = None
     origins: dict[WalkStep[Column], dict[Origin, Seen]] = field(default_factory=dict)
     looked: Looked = field(default_factory=Looked)
@@ -140,9 +142,19 @@ class Columns:
                 continue
             here = places.keys() & of_job.datasets(way)
             for _, node in sorted(one for dataset in here for one in places[dataset]):
-                for edge in of_job.leaving(*node, way):
+                for edge in self._edges_at(of_job, node, way):
                     ends = (edge.source, node) if way is Direction.UPSTREAM else (node, edge.target)
                     yield WalkStep(ends[0], via, ends[1]), edge.how, edge.seen
+
+    def _edges_at(self, job: JobColumns, node: Column, way: Direction) -> Iterator[ColumnEdge]:
+        """Yield the edges of a job that leave a column.
+
+        Which of a view's columns the job used only its tables' edges tell, so these are followed,
+        unless the view itself is asked for.
+        """
+        yield from job.leaving(*node, way)
+        if way is Direction.DOWNSTREAM and (self.starts is None or node[0] in self.starts):
+            yield from job.shown_by(node[0])
 
     def _jobs_at(self, nodes: Sequence[Column], way: Direction, limit: int) -> dict[int, KnownJob]:
         """Return the jobs among these nodes, and those that touch the datasets among them."""
@@ -186,6 +198,7 @@ def column_lineage_of(connection: Connection, asked: Question, column: str | Non
     graph.jobs = frozenset(
         job for node, of_node in of_nodes if node.kind == "job" for job, _ in of_node
     )
+    graph.starts = frozenset(dataset for dataset, _ in starts)
     found = walk(graph, starts, asked.direction, asked.depth, asked.most)
     if column is not None and not found.steps and not asked.view.past:
         refuse_unknown(connection, asked.node, column, asked.view)

@@ -4,15 +4,25 @@ Each is read once, however many of the runs made it.
 """
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import CompoundSelect, Connection, SmallInteger, cast, null, select, union_all
+from sqlalchemy import (
+    CompoundSelect,
+    Connection,
+    Select,
+    SmallInteger,
+    cast,
+    null,
+    select,
+    union_all,
+)
 
-from strandline.core.changes.edges import NO_EDGES, RENAMED_COLUMNS
+from strandline.core.changes.edges import NO_EDGES, READ_BY_VIEW, RENAMED_COLUMNS
+from strandline.core.views import ViewsRead
 from strandline.store.schema.dataset_tables import datasets
-from strandline.store.schema.relation_tables import edge_columns, edge_uses
+from strandline.store.schema.relation_tables import edge_columns, edge_uses, template_edges
 from strandline.store.sql.id_lists import among_given
 
 
@@ -35,10 +45,11 @@ class SetEdges(NamedTuple):
 
 
 class EdgeSets(NamedTuple):
-    """The sorted sets of outputs of runs, and their members."""
+    """The sorted sets of outputs of runs, their members, and the views that the runs read."""
 
     of_run: dict[int, tuple[SetUse, ...]]
     edges: dict[bytes, list[SetEdges]]
+    views: dict[int, ViewsRead]
 
 
 def edge_sets_of(
@@ -46,14 +57,44 @@ def edge_sets_of(
 ) -> EdgeSets:
     """The sets that these runs made. columns: with the columns of their edges."""
     uses: dict[int, list[SetUse]] = defaultdict(list)
+    of_views: dict[int, list[SetUse]] = defaultdict(list)
     edges: dict[bytes, list[SetEdges]] = defaultdict(list)
     rows = connection.execute(_used(columns), {"runs": list(runs)}) if runs else ()
     for run, rule, dataset, set_hash, packed in rows:
         if run is None:
             edges[bytes(set_hash)].append(SetEdges(dataset, packed or b""))
         else:
-            uses[run].append(SetUse(dataset, rule, bytes(set_hash)))
-    return EdgeSets({run: tuple(sorted(of_run)) for run, of_run in uses.items()}, edges)
+            of_rule = of_views if rule == READ_BY_VIEW else uses
+            of_rule[run].append(SetUse(dataset, rule, bytes(set_hash)))
+    views = {run: _views(of_run, edges) for run, of_run in of_views.items()}
+    return EdgeSets({run: tuple(sorted(of_run)) for run, of_run in uses.items()}, edges, views)
+
+
+def _views(uses: Iterable[SetUse], edges: Mapping[bytes, Iterable[SetEdges]]) -> ViewsRead:
+    above: dict[int, set[int]] = {}
+    for view, _, set_hash in uses:
+        for edge in edges.get(set_hash, ()):
+            above.setdefault(edge.source, set()).add(view)
+    return ViewsRead(above)
+
+
+def views_among(connection: Connection, ids: Collection[int]) -> list[int]:
+    """Return those of these datasets (canonical) that a run read as views."""
+    return list(connection.scalars(_views_among(), {"ids": list(ids)})) if ids else []
+
+
+@cache
+def _views_among() -> Select[Any]:
+    joined = datasets.join(template_edges, template_edges.c.sink_id == datasets.c.id)
+    return (
+        select(datasets.c.canonical_id)
+        .distinct()
+        .select_from(joined)
+        .where(
+            among_given(datasets.c.canonical_id, "ids"),
+            template_edges.c.rule == READ_BY_VIEW,
+        )
+    )
 
 
 @cache

@@ -47,6 +47,7 @@ class Looked:
     ) -> None:
         """Note the nodes that were asked for, those that are `jobs`, what was touched, and the steps that leave them."""
         near, far = (SINK, SOURCE) if way is Direction.UPSTREAM else (SOURCE, SINK)
+        steps = [step for step in steps if not step.is_view]
         self.datasets[near].update(nodes)
         self.jobs[far].update(jobs.intersection(nodes), (step.via for step in steps))
         self.found.update((one.job, one.direction, one.dataset) for one in touched)

@@ -8,11 +8,14 @@ sources that no input did; they count as sources of that sink. What a run read a
 (a filter, a lookup, a source that the producer cannot follow) is a source of the sinks with columns
 as well, as a whole.
 
+What a run read through a view is a source of the view, and the view one of the sink: the step from
+it to the view is the view's own, of no job (`WalkStep.is_view`).
+
 Steps are made one by one and never stored: a job with many inputs and outputs has their product.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -21,12 +24,14 @@ from sqlalchemy import Connection
 
 from strandline.core.changes.edges import BY_COLUMNS, BY_LINEAGE, BY_SOURCES
 from strandline.core.changes.extraction import SINK
+from strandline.core.views import Link, ViewsRead
 from strandline.core.walk import Direction, WalkStep
 from strandline.store.lineage.edge_sets import EdgeSets, SetUse, edge_sets_of
 from strandline.store.lineage.recent_runs import JobEdge, Seen
 
 RULES = {BY_LINEAGE: "lineage", BY_COLUMNS: "columnLineage"}
 ALL_SOURCES = "allSources"  # inputs x outputs
+VIEW = "view"  # from what a view's query reads to the view
 
 Use = tuple[int, int]  # a run and its sink, whatever names it had for it
 
@@ -65,14 +70,20 @@ class Reason(NamedTuple):
     seen: Seen
 
 
-def stated_sources(connection: Connection, touched: Iterable[JobEdge]) -> dict[Use, Stated]:
-    """Return the sources that events state for the sinks of their runs.
+class StatedSources(NamedTuple):
+    """The sources that runs state for their sinks, and the views that the runs read.
 
     A sink without an entry has all sources of its run.
     """
-    return sources_in(
-        edge_sets_of(connection, {one.run for one in touched if one.direction == SINK})
-    )
+
+    of_sinks: dict[Use, Stated]
+    views: dict[int, ViewsRead]
+
+
+def stated_sources(connection: Connection, touched: Iterable[JobEdge]) -> StatedSources:
+    """Return the sources that events of the runs of these edges state."""
+    sets = edge_sets_of(connection, {one.run for one in touched})
+    return StatedSources(sources_in(sets), sets.views)
 
 
 def sources_in(sets: EdgeSets) -> dict[Use, Stated]:
@@ -131,11 +142,12 @@ class JobRelations:
         return self._joined[sink.run]
 
     def steps(
-        self, stated: Mapping[Use, Stated], leave: "Leave"
+        self, stated: StatedSources, leave: "Leave"
     ) -> Iterator[tuple[WalkStep[int], Reason]]:
         """Yield the steps that leave some nodes, each with its newest reason.
 
-        A sink without source and a source without sink have a step too.
+        A sink without source and a source without sink have a step too. The steps into a view come
+        before those that lead from it to a job.
         """
         writes: dict[int, list[JobEdge]] = defaultdict(list)
         for sink in self.written:
@@ -143,50 +155,84 @@ class JobRelations:
         for dataset, sinks in writes.items():
             if leave.sink(sinks[0].job, dataset):
                 yield from self._steps_into(sinks, stated, leave)
-        for source in self._unused(stated):
+        unused = self._unused(stated)
+        for source in unused:
             read = self.reads[source]
-            if leave.source(read.job, source):
-                reason = Reason(ALL_SOURCES, read, None, read.seen)
-                yield WalkStep(source, read.job, None), reason
+            if leave.way is Direction.UPSTREAM and read.job not in leave.nodes:
+                continue
+            views = stated.views.get(read.run)
+            direct = {source} if views is None else unused.intersection(views.direct([source]))
+            links, sources = leave.reached(read.job, direct, views)
+            yield from self._into_views(links, read.run)
+            for direct_source in sources:
+                if direct_source is not None:
+                    edge = self.reads[direct_source]
+                    reason = Reason(ALL_SOURCES, edge, None, edge.seen)
+                    yield WalkStep(direct_source, edge.job, None), reason
+
+    def definitions(
+        self, stated: StatedSources, views: Collection[int]
+    ) -> Iterator[tuple[WalkStep[int], Reason]]:
+        """Yield the steps into these views, as the runs of the job read them."""
+        for run, of_run in stated.views.items():
+            asked = of_run.below.keys() & set(views)
+            yield from self._into_views(of_run.links_below(asked), run)
+
+    def _into_views(
+        self, links: Iterable[Link], run: int
+    ) -> Iterator[tuple[WalkStep[int], Reason]]:
+        """Yield the steps from what a run read through views."""
+        for source, view in links:
+            read = self.by_run.get(run, {}).get(source)
+            if read is not None:
+                yield WalkStep(source, view, view), Reason(VIEW, read, None, read.seen)
 
     def _steps_into(
-        self, sinks: Sequence[JobEdge], stated: Mapping[Use, Stated], leave: "Leave"
+        self, sinks: Sequence[JobEdge], stated: StatedSources, leave: "Leave"
     ) -> Iterator[tuple[WalkStep[int], Reason]]:
         """Yield the steps into one dataset, which these writes made, the newest last."""
         reasons: dict[int | None, _GatheredReason] = {}
         for sink in sinks:
             read = self.sources_of(sink)
-            stated_of_sink = stated.get((sink.run, sink.dataset))
-            sources = read.keys() if stated_of_sink is None else stated_of_sink.rules(read).keys()
-            for source in leave.sources(sink.job, sources):
+            of_sink = stated.of_sinks.get((sink.run, sink.dataset))
+            views = stated.views.get(sink.run)
+            sources = read.keys() if of_sink is None else of_sink.rules(read).keys()
+            direct = None if views is None else views.direct(sources)
+            links, reached = leave.reached(
+                sink.job, sources if direct is None else direct.keys(), views
+            )
+            yield from self._into_views(links, sink.run)
+            for source in reached:
                 edge = None if source is None else read.get(source) or self.reads.get(source)
                 gathered = reasons.setdefault(source, _GatheredReason())
-                gathered.newest = _rule(stated_of_sink, source), edge, sink
+                shown = {source} if source is None or direct is None else direct[source]
+                gathered.newest = _rule(of_sink, shown), edge, sink
                 gathered.at = max(gathered.at, sink.at)
                 gathered.owners.add(sink.owner)
         job, dataset = sinks[0].job, sinks[0].dataset
         for source, gathered in reasons.items():
             yield WalkStep(source, job, dataset), gathered.reason
 
-    def _unused(self, stated: Mapping[Use, Stated]) -> set[int]:
+    def _unused(self, stated: StatedSources) -> set[int]:
         """Return the sources that went into no sink."""
         unused = set(self.reads)
         finished: set[int] = set()  # runs whose sources are all used: their other sinks add none
         for sink in self.written:
-            stated_of_sink = stated.get((sink.run, sink.dataset))
-            if stated_of_sink is not None:
-                unused.difference_update(stated_of_sink.rules(self.sources_of(sink)))
+            of_sink = stated.of_sinks.get((sink.run, sink.dataset))
+            if of_sink is not None:
+                unused.difference_update(of_sink.rules(self.sources_of(sink)))
             elif sink.run not in finished:
                 finished.add(sink.run)
                 unused.difference_update(self.sources_of(sink))
         return unused
 
 
-def _rule(stated: Stated | None, source: int | None) -> str:
-    """Return the rule by which a source is one of a sink."""
+def _rule(stated: Stated | None, sources: AbstractSet[int | None]) -> str:
+    """Return the rule by which a source is one of a sink: that of what it stands for."""
     if stated is None:
         return ALL_SOURCES
-    return stated.rule if source is None or source in stated.sources else ALL_SOURCES
+    is_stated = None in sources or not stated.sources.isdisjoint(sources)
+    return stated.rule if is_stated else ALL_SOURCES
 
 
 @dataclass(slots=True)
@@ -207,18 +253,43 @@ class _GatheredReason:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """The choice of the steps that leave some nodes in one direction."""
+    """The choice of the steps that leave some nodes in one direction.
+
+    A view is left only by those runs of which nothing else is known than that they read it. What
+    the others read is found from the tables below it. A view among the `starts` (None: all nodes)
+    is left by all.
+    """
 
     nodes: frozenset[int]
     way: Direction
+    starts: frozenset[int] | None = None
 
     def sink(self, job: int, dataset: int) -> bool:
         """Return whether steps into this dataset may leave the nodes."""
         return self.way is Direction.DOWNSTREAM or dataset in self.nodes or job in self.nodes
 
-    def source(self, job: int, dataset: int) -> bool:
-        """Return whether a step does from this dataset, which the job only reads."""
-        return job in self.nodes or (self.way is Direction.DOWNSTREAM and dataset in self.nodes)
+    def reached(
+        self, job: int, direct: AbstractSet[int], views: ViewsRead | None
+    ) -> tuple[Iterable[Link], Iterable[int | None]]:
+        """Return the links of views, and the sources, whose steps leave the nodes.
+
+        `direct` are the sources that a run of the job read directly, `views` the views among all
+        that it read.
+        """
+        if views is None:
+            return (), self.sources(job, direct)
+        if self.way is Direction.UPSTREAM:
+            return views.links_below(direct), self.sources(job, direct)
+        if job in self.nodes:
+            return (), self.sources(job, direct)
+        near = [
+            node
+            for node in sorted({*views.above, *direct} & self.nodes)
+            if self.starts is None or node in self.starts or node not in views.below
+        ]
+        links = list(views.links_above(near, direct))
+        ends = {view for _, view in links}.union(near)
+        return links, sorted(direct & ends)
 
     def sources(self, job: int, sources: AbstractSet[int]) -> Iterable[int | None]:
         """Return the sources whose steps do; None stands for a sink without sources."""

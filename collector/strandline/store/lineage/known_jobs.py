@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Integer, Select, TextClause, bindparam, selec
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import Direction
-from strandline.store.lineage.job_steps import JobRelations, Stated, Use, by_job, stated_sources
+from strandline.store.lineage.job_steps import JobRelations, StatedSources, by_job, stated_sources
 from strandline.store.lineage.recent_runs import JobEdge
 from strandline.store.lineage.relations import job_edges_with_open_jobs
 from strandline.store.lineage.run_state import run_owners
@@ -31,7 +31,7 @@ class KnownJob(NamedTuple):
 
     edges: tuple[JobEdge, ...]
     relations: JobRelations
-    stated: Mapping[Use, Stated]
+    stated: StatedSources
     owners: tuple[int, ...]
     is_open: bool
 
@@ -135,10 +135,13 @@ def load_jobs(connection: Connection, view: View, names: Collection[int]) -> dic
         asked |= new
         new = {owner for name in new for owner in owners[name]} - asked
     edges, open_jobs = job_edges_with_open_jobs(connection, view, list(asked))
-    stated: dict[int, dict[Use, Stated]] = defaultdict(dict)
-    job_of_run = {edge.run: edge.job for edge in edges if edge.direction == SINK}
-    for use, sources in stated_sources(connection, edges).items():
-        stated[job_of_run[use[0]]][use] = sources
+    stated: dict[int, StatedSources] = defaultdict(lambda: StatedSources({}, {}))
+    job_of_run = {edge.run: edge.job for edge in edges}
+    of_runs = stated_sources(connection, edges)
+    for use, sources in of_runs.of_sinks.items():
+        stated[job_of_run[use[0]]].of_sinks[use] = sources
+    for run, views in of_runs.views.items():
+        stated[job_of_run[run]].views[run] = views
     of_job: dict[int, list[JobEdge]] = defaultdict(list)
     for edge in edges:
         of_job[edge.job].append(edge)

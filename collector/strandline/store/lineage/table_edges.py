@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from strandline.store.lineage.job_steps import ALL_SOURCES, Reason
+from strandline.store.lineage.job_steps import ALL_SOURCES, VIEW, Reason
 from strandline.store.lineage.relations import JobEdge, Seen
 from strandline.store.lineage.run_state import RunState, iso
 
 Answer = dict[str, Any]
-STRENGTH = (ALL_SOURCES, "columnLineage", "lineage")
+STRENGTH = (VIEW, ALL_SOURCES, "columnLineage", "lineage")
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 Jobs are read ahead of the walk, which then makes the steps level by level.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep, walk
+from strandline.store.lineage.edge_sets import views_among
 from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.job_steps import Leave, Reason, by_job
 from strandline.store.lineage.known_jobs import KnownJob, KnownJobs
@@ -21,7 +22,7 @@ from strandline.store.lineage.view import View
 
 @dataclass(slots=True)
 class TableGraph:
-    """Datasets and jobs. `reasons` has those of all steps that a walk asked for.
+    """Datasets and jobs. `reasons` has the newest of all steps that a walk asked for.
 
     `jobs` are the starts of the walk that are jobs.
     """
@@ -30,6 +31,7 @@ class TableGraph:
     view: View
     jobs: frozenset[int] = frozenset()
     known: KnownJobs | None = None
+    starts: frozenset[int] | None = None  # of the walk; None: all nodes
     reasons: dict[WalkStep[int], Reason] = field(default_factory=dict)
     looked: Looked = field(default_factory=Looked)
 
@@ -49,6 +51,7 @@ class TableGraph:
         assert self.known is not None
         others = [start for start in starts if start not in self.jobs]
         jobs = [start for start in starts if start in self.jobs]
+        self.starts = frozenset(starts)
         for way in direction.ways:
             self.known.look_ahead(others, jobs, way, depth, most)
         return walk(self, starts, direction, depth, most)
@@ -61,14 +64,33 @@ class TableGraph:
         relations = {id_: job.relations for id_, job in known.items()}
         if len(shown) < len(edges):
             relations = by_job(shown)
-        leave = Leave(frozenset(nodes), way)
-        leaving = chain.from_iterable(
-            of_job.steps(known[id_].stated, leave) for id_, of_job in relations.items()
+        leave = Leave(frozenset(nodes), way, self.starts)
+        leaving = chain(
+            self._definitions(nodes, way, limit),
+            *(of_job.steps(known[id_].stated, leave) for id_, of_job in relations.items()),
         )
-        steps = dict(islice(leaving, limit))
-        self.reasons |= steps
+        steps: dict[WalkStep[int], None] = {}
+        for step, reason in islice(leaving, limit):
+            steps[step] = None
+            earlier = self.reasons.get(step)
+            if earlier is None or not step.is_view or reason.seen.at > earlier.seen.at:
+                self.reasons[step] = reason
         self.looked.add(nodes, self.jobs, way, edges, steps.keys())
         return list(steps)
+
+    def _definitions(
+        self, nodes: Sequence[int], way: Direction, limit: int
+    ) -> Iterator[tuple[WalkStep[int], Reason]]:
+        """Yield the steps into the views that were asked for, as those who read them saw them."""
+        assert self.known is not None
+        if way is not Direction.UPSTREAM:
+            return
+        asked = [node for node in nodes if self.starts is None or node in self.starts]
+        views = views_among(self.connection, asked)
+        if views:
+            readers = self.known.called(self.known.touching(views, SOURCE, limit))
+            for job in readers.values():
+                yield from job.relations.definitions(job.stated, views)
 
     def _jobs_at(self, nodes: Sequence[int], way: Direction, limit: int) -> dict[int, KnownJob]:
         """Return the jobs among these nodes, and those that touch the datasets among them."""

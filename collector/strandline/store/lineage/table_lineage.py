@@ -138,7 +138,7 @@ def answer_of(
         distances, steps = _collapsed(distances, steps, higher)
     latest = {}
     if not (asked.view.live or higher):
-        jobs_shown = {step.via for step, _ in steps}
+        jobs_shown = {step.via for step, _ in steps if not step.is_view}
         latest = {
             job: one.run for job, one in latest_runs(connection, jobs_shown, asked.view).items()
         }
@@ -348,6 +348,8 @@ def _edges(
     for step, reason in steps:
         if step.source in nodes and step.source is not None:
             _join(edges, (step.source, step.via), read_edge(reason))
+        if step.is_view:
+            continue
         if step.target in nodes and step.target is not None:
             edge = _join(edges, (step.via, step.target), written_edge(reason))
             edge.origins = edge.origins or set()
@@ -404,7 +406,7 @@ def _newest_runs(
     """By job the run that began last, of those that have a state."""
     newest: dict[int, int] = {}
     for step, reason in steps:
-        for related in relations_in(reason):
+        for related in () if step.is_view else relations_in(reason):
             run = higher[related.owner].run if related.owner in higher else related.owner
             shown = newest.get(step.via)
             if run in states and (shown is None or begun_at(states[run]) > begun_at(states[shown])):
@@ -443,6 +445,9 @@ def _collapsed(
     shown: list[tuple[WalkStep[int], Reason]] = []
     instead: dict[int, set[int]] = {}
     for step, reason in steps:
+        if step.is_view:
+            shown.append((step, reason))
+            continue
         owner = next(one.owner for one in (reason.written, reason.read) if one is not None)
         job = higher[owner].job if owner in higher else step.via
         shown.append((WalkStep(step.source, job, step.target), reason))

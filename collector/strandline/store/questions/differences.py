@@ -157,6 +157,11 @@ def _table_changes(connection: Connection, view: View, datasets: Sequence[int]) 
     graph = TableGraph(connection, replace(view, past=True))
     for way in Direction.BOTH.ways:
         for step in graph.steps(datasets, way, MOST_STEPS) if datasets else ():
+            if step.is_view:
+                if among.issuperset((step.source, step.target)):
+                    found |= {("edge", step.source, step.target)}
+                    found |= {("dataset", step.source), ("dataset", step.target)}
+                continue
             if step.source in among:
                 found |= {
                     ("edge", step.source, step.via),

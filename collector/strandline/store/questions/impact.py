@@ -191,7 +191,9 @@ def _only_reading(connection: Connection, removal: Removal, tables: Items) -> li
     graph = TableGraph(connection, removal.view)
     readers: dict[int, int] = {}
     for step in graph.steps(within, Direction.DOWNSTREAM, MOST_READERS) if within else ():
-        if step.target is None and step.source is not None:
+        if step.is_view and step.source is not None:
+            distances.setdefault(step.via, distances[step.source])
+        elif step.target is None and step.source is not None:
             distance = distances[step.source] + 1
             readers[step.via] = min(distance, readers.get(step.via, distance))
     return list(nodes_of(connection, readers).values())

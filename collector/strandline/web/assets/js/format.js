@@ -63,6 +63,7 @@ const RULES = {
   allSources: "every input × every output",
   columnLineage: "column lineage",
   lineage: "a lineage facet",
+  view: "the view's query",
 };
 // How an edge is known, in words.
 export const ruleName = (rule) => RULES[rule] || rule || "";

@@ -1,0 +1,208 @@
+"""A view lies between the tables that its query reads and what was made by reading the view."""
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from strandline.execution.edge_rows import job_edge_rows
+from strandline.store.lineage.relations import View
+from strandline.store.questions.asked import ANSWERS
+from worlds.builders import Json
+from worlds.scenarios.bank import FACET
+from worlds.scenarios.plain import columns, creates, run
+from worlds.scenarios.taking import fill, reader, view
+
+NOW = view("2026-11-20T12:10:00Z")
+
+
+def through(table: str, *views: str, direct: bool = False, snapshot: str | None = None) -> Json:
+    """A table that is read through views, and by the statement itself if `direct`."""
+    facet = FACET | {
+        "format": "iceberg",
+        "through": [{"namespace": "db", "name": name} for name in views],
+        **({"direct": True} if direct else {}),
+        **({"snapshotId": snapshot} if snapshot else {}),
+    }
+    return {
+        "namespace": "db",
+        "name": table,
+        "inputFacets": {"strandline_snapshot": facet},
+    }
+
+
+def names(answer: Any, source: str = "source", target: str = "target") -> set[str]:
+    ends = [(edge[source], edge[target]) for edge in answer["edges"]]
+    return {" -> ".join(end.rpartition(":")[2] for end in pair) for pair in ends}
+
+
+def edges_of(engine: Engine, node: str, way: str = "both", at: View = NOW, **how: Any) -> set[str]:
+    kind = "job:ns" if node.startswith("job_") else "dataset:db"
+    with reader(engine) as connection:
+        asked = {"node": f"{kind}:{node}", "direction": way, **how}
+        return names(ANSWERS["/lineage"](connection, asked, at))
+
+
+def impact_of(engine: Engine, node: str, **how: Any) -> set[str]:
+    with reader(engine) as connection:
+        answer = ANSWERS["/impact"](connection, {"node": f"dataset:db:{node}", **how}, NOW)
+    return {item["id"].rpartition(":")[2] for item in answer["items"]}
+
+
+READ = run("COMPLETE", 1, "job_a", ["v", through("t", "v")], [columns("o", x=("t", "x"))])
+
+
+def test_table_is_joined_with_what_read_a_view_of_it_by_the_view_alone(engine: Engine) -> None:
+    fill(engine, [READ])
+
+    whole = {"t -> v", "v -> job_a", "job_a -> o"}
+    for node, way in (("t", "downstream"), ("o", "upstream"), ("v", "both"), ("job_a", "both")):
+        assert edges_of(engine, node, way) == whole
+    assert edges_of(engine, "v", "upstream") == {"t -> v"}
+    assert edges_of(engine, "v", "downstream") == {"v -> job_a", "job_a -> o"}
+    assert edges_of(engine, "job_a", "downstream") == {"job_a -> o"}
+    assert edges_of(engine, "t", depth=1) == whole
+
+
+def test_edge_into_a_view_shows_the_run_that_read_it_and_says_what_it_is(engine: Engine) -> None:
+    fill(engine, [READ])
+
+    with reader(engine) as connection:
+        answer = ANSWERS["/lineage"](connection, {"node": "dataset:db:o"}, NOW)
+    edges = {(one["source"], one["target"]): one for one in answer["edges"]}
+    into_view = edges["dataset:db:t", "dataset:db:v"]
+    assert (into_view["rule"], into_view["runId"]) == ("view", "job_a-1")
+    assert edges["dataset:db:v", "job:ns:job_a"]["rule"] == "columnLineage"
+    assert edges["job:ns:job_a", "dataset:db:o"]["origins"] == ["dataset:db:v"]
+    assert "state" not in next(node for node in answer["nodes"] if node["id"] == "dataset:db:v")
+    assert answer["hidden"]["edges"] == 0
+
+
+def test_impact_and_paths_lead_by_way_of_the_view(engine: Engine) -> None:
+    fill(engine, [READ, run("COMPLETE", 2, "job_b", ["o"], ["last"])])
+
+    assert impact_of(engine, "t") >= {"v", "job_a", "o", "job_b", "last"}
+    assert impact_of(engine, "v") >= {"job_a", "o", "job_b", "last"}
+    with reader(engine) as connection:
+        asked = {"from": "dataset:db:t", "to": "dataset:db:o"}
+        found = ANSWERS["/lineage/paths"](connection, asked, NOW)
+        from_view = ANSWERS["/lineage/paths"](connection, asked | {"from": "dataset:db:v"}, NOW)
+    assert [id_.rpartition(":")[2] for id_ in found["shortest"]] == ["t", "v", "job_a", "o"]
+    assert names(found) == {"t -> v", "v -> job_a", "job_a -> o"}
+    assert names(from_view) == {"v -> job_a", "job_a -> o"}
+
+
+def test_column_lineage_reaches_the_tables_and_a_view_is_followed_where_it_is_asked_for(
+    engine: Engine,
+) -> None:
+    made = columns("v", x=("t", "x"), y=("t", "y"))
+    fill(engine, [run("COMPLETE", 0, "job_v", ["t"], [made]), READ])
+
+    up = edges_of(engine, "o", "upstream", granularity="column", column="x")
+    assert up == {"x -> x"}
+    down = edges_of(engine, "t", "downstream", granularity="column", column="y")
+    assert down == {"y -> y"}  # into the view: what read the view used x
+    assert impact_of(engine, "v", column="y") >= {"o", "job_a"}
+    assert "o" not in impact_of(engine, "t", column="y")
+
+
+def test_view_on_a_view_lies_behind_it(engine: Engine) -> None:
+    read: list[str | Json] = ["w", through("v", "w"), through("t", "v")]
+    fill(engine, [run("COMPLETE", 1, "job_a", read, ["o"])])
+
+    whole = {"t -> v", "v -> w", "w -> job_a", "job_a -> o"}
+    assert edges_of(engine, "t") == edges_of(engine, "o") == edges_of(engine, "w") == whole
+    assert edges_of(engine, "v", "downstream") == whole - {"t -> v"}
+    assert edges_of(engine, "w", "upstream") == {"t -> v", "v -> w"}
+
+
+def test_table_that_a_statement_also_reads_itself_keeps_its_own_edge(engine: Engine) -> None:
+    read: list[str | Json] = ["v", "u", through("t", "v", "u", direct=True)]
+    fill(engine, [run("COMPLETE", 1, "job_a", read, ["o"])])
+
+    into_job = {f"{name} -> job_a" for name in ("v", "u", "t")}
+    assert edges_of(engine, "o") == {"t -> v", "t -> u", "job_a -> o", *into_job}
+
+
+def test_view_that_is_no_input_leaves_its_table_joined_directly(engine: Engine) -> None:
+    fill(engine, [run("COMPLETE", 1, "job_a", [through("t", "elsewhere")], ["o"])])
+
+    assert edges_of(engine, "o") == {"t -> job_a", "job_a -> o"}
+
+
+def test_query_that_writes_nothing_reads_the_view(engine: Engine) -> None:
+    fill(engine, [run("COMPLETE", 1, "job_a", ["v", through("t", "v")])])
+
+    assert edges_of(engine, "t") == edges_of(engine, "v") == {"t -> v", "v -> job_a"}
+    assert impact_of(engine, "t") >= {"v", "job_a"}
+    assert impact_of(engine, "t", column="x") >= {"job_a"}
+
+
+REPLACED = [
+    run("COMPLETE", 1, "job_v", ["old"], [creates("v")]),
+    run("COMPLETE", 2, "job_1", ["v", through("old", "v")], ["o1"]),
+    run("COMPLETE", 3, "job_v", ["new"], [creates("v")], run_id="2"),
+    run("COMPLETE", 4, "job_2", ["v", through("new", "v")], ["o2"]),
+]
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4)))[::5])
+def test_readers_of_a_replaced_view_keep_its_tables_of_then(
+    engine: Engine, order: tuple[int, ...]
+) -> None:
+    fill(engine, [REPLACED[number] for number in order])
+
+    for table, number in (("old", 1), ("new", 2)):
+        read = {f"{table} -> v", f"v -> job_{number}", f"job_{number} -> o{number}"}
+        assert edges_of(engine, f"o{number}") == read
+        defined = {f"{table} -> job_v", "job_v -> v"}
+        assert edges_of(engine, table, "downstream") == read | defined
+    assert edges_of(engine, "v", "downstream") == {
+        *("v -> job_1", "job_1 -> o1", "v -> job_2", "job_2 -> o2")
+    }
+
+
+def test_job_that_read_a_view_before_and_after_it_was_replaced_has_both(engine: Engine) -> None:
+    first = run("COMPLETE", 1, "job_a", ["v", through("old", "v")], ["o"])
+    second = run("COMPLETE", 2, "job_a", ["v", through("new", "v")], ["o"], run_id="2")
+    fill(engine, [first, second])
+
+    read = {"v -> job_a", "job_a -> o"}
+    assert edges_of(engine, "o") == {"old -> v", "new -> v", *read}
+    assert edges_of(engine, "o", at=view("2026-11-20T12:10:00Z", newest=True)) == {
+        "new -> v",
+        *read,
+    }
+    past = view("2026-11-20T12:00:01Z", past=True)
+    assert edges_of(engine, "o", at=past) == {"old -> v", *read}
+
+
+def test_reader_that_does_not_say_what_is_behind_a_view_has_what_defined_it(
+    engine: Engine,
+) -> None:
+    made = run("COMPLETE", 1, "job_v", ["t"], [creates("v")])
+    fill(engine, [made, run("COMPLETE", 2, "job_a", ["v"], ["o"])])
+
+    assert edges_of(engine, "o") == {"t -> job_v", "job_v -> v", "v -> job_a", "job_a -> o"}
+
+
+def test_published_edges_have_the_view_between(engine: Engine) -> None:
+    again = run("COMPLETE", 2, "job_b", ["v", through("t", "v")], ["p"])
+    fill(engine, [READ, again])
+
+    with reader(engine) as connection:
+        edge_rows = list(job_edge_rows(connection, NOW.at))
+    shown = [
+        tuple(str(row[end]).rpartition(":")[2] for end in ("source", "job", "target"))
+        for row in edge_rows
+    ]
+    assert sorted(shown) == [("t", "None", "v"), ("v", "job_a", "o"), ("v", "job_b", "p")]
+
+
+def test_table_read_through_a_view_is_read(engine: Engine) -> None:
+    fill(engine, [READ])
+
+    with reader(engine) as connection:
+        answer = ANSWERS["/impact"](connection, {"node": "dataset:db:t"}, NOW)
+    assert answer["node"]["lastReadBy"]["job"] == "job:ns:job_a"
