@@ -17,8 +17,9 @@ from sqlalchemy.exc import DBAPIError
 
 from strandline.core.access.granted import Access
 from strandline.core.versions.apply import apply
-from strandline.core.versions.facts import Fact, RootsCut, RunStarted
+from strandline.core.versions.facts import Fact, RootsCut, RunStarted, TableRenamed
 from strandline.core.versions.model import Model
+from strandline.core.versions.renames import Renames
 from strandline.core.versions.root_barriers import cut_each_commit, single_roots
 from strandline.store.sql.engine import read_from
 from strandline.store.sql.narrowed import narrowed
@@ -32,9 +33,15 @@ from strandline.store.versions.fact_log import (
     lock_head,
     log_of,
     manage,
+    renames_in,
     take_news,
 )
 from strandline.store.versions.facts_from_rows import facts_of
+from strandline.store.versions.renamed_tables import (
+    all_renames,
+    follow_base_tables,
+    renames_in_news,
+)
 from strandline.store.versions.snapshot_history import lines_since
 from strandline.store.versions.startup_rows import placements
 from strandline.store.versions.unnamed_tables import places_waiting, tables_found
@@ -60,6 +67,7 @@ class Follower:
         self._lock = threading.RLock()
         self._folding = threading.Lock()
         self._model = Model()
+        self._renames = Renames()
         self._seq = 0
         self._log = ""
 
@@ -179,19 +187,25 @@ class Follower:
         while news := take_news(connection):
             facts = facts_of(connection, news)
             cuts = self._cuts(connection, news, now)
+            renames = renames_in_news(connection, news)
             with self._lock:
-                found = [fact for fact in facts if self._model.wants(fact)]
+                found = [fact for fact in facts if self._model.wants(self._renames.renamed(fact))]
+                has_groups = bool(self._model.domains)
                 begun = {
                     one.job
                     for one in found
                     if isinstance(one, RunStarted) and one.job not in self._model.places
                 }
                 waiting = places_waiting(self._model)
+            if not has_groups:  # nobody noted the renames of before the first group
+                renames = all_renames(connection) if found else []
+            renames = [rename for rename in renames if not self._renames.has(rename)]
             manage(connection, begun)
+            follow_base_tables(connection, renames)
             seq = append(
                 connection,
                 seq,
-                [*tables_found(connection, waiting, found), *found, *cuts],
+                [*renames, *tables_found(connection, waiting, found), *found, *cuts],
                 round(now * MICRO),
             )
 
@@ -210,20 +224,20 @@ class Follower:
         ]
 
     def _fold_committed(self, connection: Connection, head_seq: int) -> None:
-        """Fold facts a page at a time; they are read while others may still ask the model.
+        """Fold what is new. The last facts may have been taken out: then the log ends before its head."""
+        self._fold(connection)
+        with self._lock:
+            self._seq = max(self._seq, head_seq)
 
-        The last facts may have been taken out: then the log ends before its head.
-        """
+    def _fold(self, connection: Connection) -> None:
+        """Fold facts a page at a time; they are read while others may still ask the model."""
         self._renew(connection)
         facts = facts_after(connection, self._seq)
         while page := list(islice(facts, PAGE)):
-            with self._lock:
-                for seq, fact in page:
-                    if seq > self._seq:  # nobody else was faster
-                        apply(self._model, fact)
-                        self._seq = seq
-        with self._lock:
-            self._seq = max(self._seq, head_seq)
+            with self._lock:  # somebody else may have been faster
+                if not self._apply([(seq, fact) for seq, fact in page if seq > self._seq]):
+                    self._begin(connection)
+                    facts = facts_after(connection, 0)
 
     def _renew(self, connection: Connection) -> None:
         """Begin with nothing where facts were taken out of the log.
@@ -233,10 +247,27 @@ class Follower:
         log = log_of(connection)
         with self._lock:
             if log != self._log:
-                self._model, self._seq, self._log = Model(), 0, log
+                self._begin(connection)
+                self._log = log
 
-    def _fold(self, connection: Connection) -> None:
-        self._renew(connection)
-        for seq, fact in facts_after(connection, self._seq):
-            apply(self._model, fact)
+    def _begin(self, connection: Connection) -> None:
+        """Begin with nothing but the renames, which say what the facts' tables are called now."""
+        self._renames = Renames(renames_in(connection))
+        self._model, self._seq = Model(), 0
+
+    def _apply(self, facts: Sequence[tuple[int, Fact]]) -> bool:
+        """Apply facts of the log to the model, under the names that their tables have now.
+
+        False, and nothing done, if one of them renames a table of which the model knows something:
+        the log is then to be folded from its beginning.
+        """
+        moves = [(seq, fact) for seq, fact in facts if isinstance(fact, TableRenamed)]
+        new = [(seq, fact) for seq, fact in moves if not self._renames.has(fact)]
+        if any(self._model.has(fact.before) for _, fact in new):
+            return False
+        for seq, move in new:
+            self._renames.add(seq, move)
+        for seq, fact in facts:
+            apply(self._model, self._renames.renamed(fact, seq))
             self._seq = seq
+        return True

@@ -421,6 +421,10 @@ def _rename(model: Model, announced: Table, table: Table) -> None:
         model.roots.add(table)
 
 
+def _move_name(_model: Model, _fact: facts.TableRenamed) -> None:
+    """Facts come under the names that their tables have now (renames.py)."""
+
+
 _RULES: dict[type[facts.Fact], Callable[[Model, Any], None]] = {
     facts.BarrierCommitted: _commit,
     facts.RunStarted: _start,
@@ -432,4 +436,5 @@ _RULES: dict[type[facts.Fact], Callable[[Model, Any], None]] = {
     facts.JobPlaced: _place,
     facts.RolledBack: roll_back,
     facts.TableFound: _find,
+    facts.TableRenamed: _move_name,
 }

@@ -184,6 +184,14 @@ class TableFound(msgspec.Struct, frozen=True, gc=False):
     table: Table
 
 
+class TableRenamed(msgspec.Struct, frozen=True, gc=False):
+    """A table got another name. What has the name before from then on is another table."""
+
+    before: Table
+    table: Table
+    at: float
+
+
 Fact: TypeAlias = (
     DomainDeclared
     | RootsCut
@@ -195,4 +203,5 @@ Fact: TypeAlias = (
     | JobPlaced
     | RolledBack
     | TableFound
+    | TableRenamed
 )

@@ -119,6 +119,10 @@ class Model:
             self.names[found] = found
         return found
 
+    def has(self, table: Table) -> bool:
+        """Return whether anything is known of a table of this name."""
+        return table in self.names or table in self.domain_of
+
     def call(self, table: Table) -> str:
         """Return what words call the table: as people do where that is known, else by its name."""
         return self.called.get(table, table[1])

@@ -100,8 +100,10 @@ def left_of_fact(fact: Fact, names: _Names) -> Fact | None:
             )
         case f.RolledBack(tables=tables):
             return _with(fact, tables=names.tables(tables))
-        case f.TableFound(announced=announced, table=table):
-            return fact if names.tables((announced, table)) == (announced, table) else None
+        case (
+            f.TableFound(announced=before, table=table) | f.TableRenamed(before=before, table=table)
+        ):
+            return fact if names.tables((before, table)) == (before, table) else None
     return fact
 
 

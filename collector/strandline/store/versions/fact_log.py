@@ -28,11 +28,18 @@ from sqlalchemy import (
 )
 
 from strandline.core.changes.compact import Rows
-from strandline.core.changes.rows import BarrierSeen, RunSeen, SnapshotSeen, SnapshotUsed
+from strandline.core.changes.rows import (
+    BarrierSeen,
+    DatasetAlias,
+    RunSeen,
+    SnapshotSeen,
+    SnapshotUsed,
+)
 from strandline.core.changes.snapshot_claims import IN_MAIN
+from strandline.core.identity import RENAMED
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions import facts as barriers
-from strandline.core.versions.facts import Fact, Job, Table
+from strandline.core.versions.facts import Fact, Job, Table, TableRenamed
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.received_tables import VERSION_FACTS, numbers, store_settings
 from strandline.store.schema.run_tables import job_domains, runs
@@ -47,7 +54,7 @@ from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.shared_settings import agree, agreed
 from strandline.store.sql.upsert import insert_values, values_of
 
-RUN, ROOT = 0, 1
+RUN, ROOT, RENAME = 0, 1, 2
 LOG = "fact_log"  # of store_settings
 AT_ONCE = 2000
 KINDS: dict[str, type[Fact]] = {
@@ -63,13 +70,16 @@ KINDS: dict[str, type[Fact]] = {
         barriers.JobPlaced,
         barriers.RolledBack,
         barriers.TableFound,
+        barriers.TableRenamed,
     )
 }
 DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in KINDS.items()}
 
 
 class VersionNews(NamedTuple):
-    """A place to look at: a run with one of its barriers (0: the run itself), or a base table."""
+    """A place to look at: a run with one of its barriers (0: the run itself), a base table, or a
+    dataset that was renamed.
+    """
 
     id: int
     kind: int
@@ -104,7 +114,8 @@ def _marks(connection: Connection, rows: Rows) -> set[tuple[int, int, int]]:
         if job in jobs or job_of.get(run, job) in jobs
     }
     marks |= _written_on(connection, rows, {run for run, _, _ in barriers_stated})
-    return marks | {(ROOT, root, 0) for root in roots}
+    renamed = {one.dataset_id for one in rows.of(DatasetAlias) if one.type == RENAMED}
+    return marks | {(ROOT, root, 0) for root in roots} | {(RENAME, id_, 0) for id_ in renamed}
 
 
 def _written_on(
@@ -270,6 +281,13 @@ def facts_after(connection: Connection, seq: int) -> Iterator[tuple[int, Fact]]:
         for number, kind, body in page:
             yield number, DECODERS[kind].decode(body)
         seq = page[-1].seq
+
+
+def renames_in(connection: Connection) -> list[tuple[int, TableRenamed]]:
+    """The renames that the log tells of, with their numbers."""
+    log, kind = version_facts.c, TableRenamed.__name__
+    rows = connection.execute(select(log.seq, log.body).where(log.kind == kind).order_by(log.seq))
+    return [(seq, msgspec.json.decode(body, type=TableRenamed)) for seq, body in rows]
 
 
 @cache

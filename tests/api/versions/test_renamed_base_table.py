@@ -1,0 +1,89 @@
+"""A declared base table that is renamed: its commits go on being barriers."""
+
+import time
+from typing import Any
+
+import pytest
+
+from fixtures.versions_server.events import (
+    LAKE,
+    appended,
+    committed,
+    dataset,
+    event,
+    facet,
+    started,
+)
+from fixtures.versions_server.server import Server
+from strandline.runtime.coordinator import Intervals, attend
+from strandline.runtime.follower import Follower
+
+QUIET = Intervals(barrier=3600, resume=10**9)
+
+
+def renamed(before: str, after: str, at: float) -> dict[str, Any]:
+    """The end of a run that renamed a table."""
+    made = dataset(after, "output")
+    previous = {"namespace": LAKE, "name": before}
+    change = {"lifecycleStateChange": "RENAME", "previousIdentifier": previous}
+    made["facets"]["lifecycleStateChange"] = facet(change)
+    return event("COMPLETE", "rename", at, outputs=[made])
+
+
+FIRST = [appended("ingest", 10, "db.a", "r1"), appended("ingest", 20, "db.a", "r2", "r1")]
+RENAMED = renamed("db.a", "db.b", 25)
+LATER = appended("ingest", 30, "db.b", "r3", "r2")
+
+
+@pytest.mark.parametrize("rename_last", [False, True])
+def test_commits_under_the_new_name_are_the_next_barriers(
+    server: Server, rename_last: bool
+) -> None:
+    server.domain("d", "db.a")
+    server.post(*FIRST)
+    server.post(*([LATER, RENAMED] if rename_last else [RENAMED, LATER]))
+    server.post(
+        started("make", 31, ["db.b"], ["db.t"], domain="d"),
+        committed("make", 32, 3, {"db.b": "r3"}, {"db.t": "t3"}, domain="d", aligned=False),
+    )
+
+    assert server.barriers("db.b", "db.t") == {"db.b": 3, "db.t": 3}
+    assert server.snapshots("db.b", "db.t") == {"db.b": "r3", "db.t": "t3"}
+
+
+def test_cuts_of_several_base_tables_go_on(server: Server) -> None:
+    follower, now = Follower(server.engine), time.time()
+    server.domain("d", "db.a", "db.s")
+    server.post(*FIRST, appended("other", 11, "db.s", "s1"))
+    attend(server.engine, follower, QUIET, now)
+    assert server.barriers("db.a", "db.s") == {"db.a": 1, "db.s": 1}
+    server.post(RENAMED, LATER)
+    attend(server.engine, follower, QUIET, now + 4000)
+
+    assert server.barriers("db.b", "db.s") == {"db.b": 2, "db.s": 2}
+    assert server.snapshots("db.b", "db.s") == {"db.b": "r3", "db.s": "s1"}
+
+
+def test_expiry_and_delays_are_asked_for_by_the_new_name(server: Server) -> None:
+    steps = [("a", 1, 10), ("a", 2, 20), ("b", 3, 30), ("b", 4, 40)]
+    for table, number, at in steps:
+        if (table, number) == ("b", 3):
+            server.post(renamed("db.a", "db.b", 25))
+        base, made = {f"db.{table}": f"r{number}"}, {"db.t": f"t{number}"}
+        above = {f"db.{table}": f"r{number - 1}", "db.t": f"t{number - 1}"} if number > 1 else {}
+        run = 1 if table == "a" else 2
+        server.post(
+            started("fill", at - 1, [], [f"db.{table}"], domain="d", run=run),
+            committed("fill", at, number, {}, base, domain="d", run=run, parents=above),
+            started("make", at, [f"db.{table}"], ["db.t"], domain="d", run=run),
+            committed("make", at + 5, number, base, made, domain="d", run=run, parents=above),
+        )
+
+    for name in ("db.b", "db.a"):  # the old name leads to the table, while nobody else uses it
+        expiry = server.get(f"/api/v2/expirable?namespace={LAKE}&name={name}")
+        assert expiry["name"] == "db.b"
+        assert [one["snapshotId"] for one in expiry["kept"]] == ["r1", "r2", "r3", "r4"]
+        assert expiry["kept"][0]["reasons"] == ["the last 10 barriers are kept for rollback"]
+    delay = server.get(f"/api/v2/delays?namespace={LAKE}&name=db.t")["delay"]
+    assert (delay["barrier"], delay["seconds"]) == (4, 5.0)
+    assert [part["table"]["name"] for part in delay["parts"]] == ["db.b", "db.b", "db.t", "db.t"]

@@ -1,0 +1,130 @@
+"""A base table that is renamed goes on under its new name, with its barriers and versions."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import permutations
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from fixtures.versions_server.events import LAKE, committed, dataset, event, facet, started
+from strandline.core.versions.strong_weak import strong
+from strandline.runtime.follower import Follower
+from strandline.store.ingest.take import Caches, Record, take
+from worlds.builders import encode
+
+A, B, T = (LAKE, "db.a"), (LAKE, "db.b"), (LAKE, "db.t")
+
+
+def renamed(before: str, after: str, at: float) -> dict[str, Any]:
+    """The end of a run that renamed a table."""
+    made = dataset(after, "output")
+    made["facets"]["lifecycleStateChange"] = facet(
+        {
+            "lifecycleStateChange": "RENAME",
+            "previousIdentifier": {"namespace": LAKE, "name": before},
+        }
+    )
+    return event("COMPLETE", f"rename_{at:.0f}", at, outputs=[made])
+
+
+def micro_batch(job: str, number: int, reads: str | None, writes: str) -> dict[str, Any]:
+    """A micro-batch of a job, of which each run has names of its own: 10 s a barrier."""
+    read = {f"db.{reads}": f"{number}"} if reads else {}
+    at = 10.0 * number + (5 if reads else 0)
+    return committed(job, at, number, read, {f"db.{writes}": f"{number}"}, domain="d", run=number)
+
+
+def run_of(job: str, number: int, reads: str | None, writes: str) -> dict[str, Any]:
+    at = 10.0 * number - 2
+    tables = [f"db.{reads}"] if reads else []
+    return started(job, at, tables, [f"db.{writes}"], domain="d", run=number)
+
+
+def step(number: int, base: str) -> list[dict[str, Any]]:
+    """A barrier: a stream fills the base table, another one makes t of it."""
+    return [
+        run_of("fill", number, None, base),
+        micro_batch("fill", number, None, base),
+        run_of("make", number, base, "t"),
+        micro_batch("make", number, base, "t"),
+    ]
+
+
+def follow(engine: Engine, batches: Sequence[Sequence[dict[str, Any]]]) -> Follower:
+    """Take events, each batch in a transaction of its own."""
+    follower, caches = Follower(engine), Caches()
+    for batch in batches:
+        with engine.begin() as connection:
+            take(connection, [Record(encode(one), datetime.now(UTC)) for one in batch], caches)
+            follower.take_news(connection)
+        caches.commit()
+    return follower
+
+
+STEPS = [step(1, "a"), step(2, "a"), [renamed("db.a", "db.b", 25)], step(3, "b")]
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4)))[::3])
+def test_barriers_go_on_under_the_new_name_in_any_order_of_events(
+    engine: Engine, order: tuple[int, ...]
+) -> None:
+    follower = follow(engine, [STEPS[number] for number in order])
+
+    for server in (follower, Follower(engine)):
+        with server.model() as model:
+            assert model.done[B].order == [1, 2, 3]
+            assert A not in model.domain_of
+            assert [one.barrier for one in strong(model, [B, T])] == [3, 3]
+            assert [one.snapshot for one in strong(model, [B, T])] == ["3", "3"]
+            assert model.done[T].of[1].used[0].table == B
+
+
+def test_barriers_go_on_where_all_comes_at_once(engine: Engine) -> None:
+    follower = follow(engine, [[one for batch in STEPS for one in batch]])
+
+    with follower.model() as model:
+        assert model.done[B].order == [1, 2, 3]
+        assert A not in model.domain_of
+
+
+AGAIN = started("other", 40, [], ["db.a"], domain="e")
+OTHERS = committed("other", 41, 7, {}, {"db.a": "x"}, domain="e")
+
+
+@pytest.mark.parametrize("order", list(permutations(range(5)))[::11])
+def test_what_is_written_under_the_old_name_later_is_another_table(
+    engine: Engine, order: tuple[int, ...]
+) -> None:
+    batches = [*STEPS, [AGAIN, OTHERS]]
+    follower = follow(engine, [batches[number] for number in order])
+
+    with follower.model() as model:
+        assert model.done[B].order == [1, 2, 3]
+        assert (model.done[A].order, model.domain_of[A]) == ([7], "e")
+        assert [one.barrier for one in strong(model, [B, T])] == [3, 3]
+
+
+def test_swap_of_two_tables_leaves_each_its_own_barriers(engine: Engine) -> None:
+    def filled(job: str, number: int, table: str, at: float) -> list[dict[str, Any]]:
+        made = {f"db.{table}": f"{job}{number}"}
+        return [
+            started(job, at - 1, [], [f"db.{table}"], domain=job, run=number),
+            committed(job, at, number, {}, made, domain=job, run=number),
+        ]
+
+    swap = [
+        [renamed("db.a", "db.tmp", 50)],
+        [renamed("db.b", "db.a", 51)],
+        [renamed("db.tmp", "db.b", 52)],
+    ]
+    before = [filled("one", 1, "a", 10), filled("two", 1, "b", 20), filled("two", 2, "b", 30)]
+    after = [filled("one", 2, "b", 60), filled("two", 3, "a", 70)]
+    follower = follow(engine, [*before, *swap, *after])
+
+    for server in (follower, Follower(engine)):
+        with server.model() as model:
+            assert (model.domain_of[A], model.done[A].order) == ("two", [1, 2, 3])
+            assert (model.domain_of[B], model.done[B].order) == ("one", [1, 2])
+            assert (LAKE, "db.tmp") not in model.domain_of
