@@ -1,6 +1,7 @@
 """Unfinished request heads and excess connections are closed without delaying others."""
 
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import urlsplit
@@ -67,6 +68,15 @@ def test_second_request_on_a_connection_has_its_own_timeout(address: str) -> Non
         assert connection.recv(12) == b"HTTP/1.1 200"
         connection.sendall(HEAD)
         assert b"HTTP/1.1 408 " in answer(connection)
+
+
+@pytest.mark.slow
+def test_idle_connection_stays_open_for_longer_than_clients_keep_it(address: str) -> None:
+    with connected(address) as connection:
+        for idle_seconds in (0, 6):  # httpx gives an idle connection up after five
+            time.sleep(idle_seconds)
+            connection.sendall(HEAD + b"\r\n")
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
 
 
 def test_connections_per_address_are_limited(address: str) -> None:

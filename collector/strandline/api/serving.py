@@ -13,6 +13,9 @@ from strandline.settings import Settings
 OBJECTS_BETWEEN_COLLECTIONS = 100_000  # of the youngest; 700 by default
 STOP_SECONDS = 6  # for all that is under way
 QUESTION_STOP_SECONDS = 3  # for questions, which are stopped then
+# Clients and proxies keep idle connections, too (httpx for 5 s, nginx for 60 s). Had the server the
+# shorter patience, a request could meet a connection that is being closed.
+KEEP_ALIVE_SECONDS = 75
 SWITCH_SECONDS = (
     0.0005  # each answer waits several times for the threads that write, by default 5 ms each time
 )
@@ -28,6 +31,7 @@ def config_of(app: Starlette, settings: Settings) -> uvicorn.Config:
         server_header=False,
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=[str(network) for network in settings.trusted_proxies],
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=STOP_SECONDS,
     )
 
