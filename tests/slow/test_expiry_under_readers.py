@@ -6,9 +6,11 @@ answer, expires every table by `strandline expire --execute`, and reads again wh
 """
 
 import os
+from functools import partial
 
 import pytest
 
+from fixtures.waiting import wait_until
 from worlds.driven_lake import Driven, driven
 
 pytestmark = [pytest.mark.spark]
@@ -30,12 +32,19 @@ def test_expiry_breaks_neither_restarts_nor_leased_answers(rounds: int, iceberg_
                 lake.tell("commit", barrier)
                 lake.tell("copy", barrier)
                 lake.tell("work", 1)
+            # What the lease holds has to be known first, the copy's events before those of the work.
+            wait_until(partial(stands_at, lake, barrier))
             lake.tell("lease")
             expired += sum(expire(lake, table) for table in TABLES)
             held = lake.tell("read")
             assert held["read"] > 0
             assert held["same"] == held["read"]
     assert expired > 0
+
+
+def stands_at(lake: Driven, barrier: int) -> bool:
+    """Return whether a strong read of the aligned chain shows the barrier."""
+    return lake.ask("strong").get("barrier") == barrier
 
 
 def expire(lake: Driven, table: str) -> int:

@@ -18,7 +18,6 @@ from worlds.builders import dataset, event
 pytestmark = pytest.mark.postgres
 
 REVOKED_SECONDS = 5  # as docs/explanation/security-model.md promises
-PATIENCE = 30
 
 
 @pytest.fixture
@@ -81,7 +80,7 @@ def test_alert_is_sent_once(own_postgres_url: str, tmp_path: Path) -> None:
         for number, server in enumerate(servers, 1):
             failed = event("FAIL", number, f"job_{number}") | {"eventTime": now}
             assert post(server, failed) == 201
-            wait_until(partial(has_got, receiver, number), PATIENCE)
+            wait_until(partial(has_got, receiver, number))
     receiver.close()
 
     texts = [asked.body["text"].split(" (run ")[0] for asked in receiver.asked]
