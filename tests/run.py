@@ -42,6 +42,8 @@ def main(marks: str, arguments: list[str]) -> int:
     names = ", ".join(folder for group in others for folder in group)
     print(f"Beside {', '.join(shown)} run {names}; their output follows at the end.", flush=True)
     begun = time.monotonic()
+    # A background job of a shell ignores SIGINT, and so would the processes that it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with ExitStack() as stack:
         outputs = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in others]
         processes = [subprocess.Popen([*pytest, *shown], cwd=ROOT)] + [
