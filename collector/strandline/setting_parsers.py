@@ -165,7 +165,7 @@ def signatures(value: str) -> tuple[str, ...]:
     found = patterns(value)
     if not found or not SIGNATURES.issuperset(found):
         raise ValueError(
-            f"is not some of {', '.join(sorted(SIGNATURES))} (none and HS256 prove nothing)"
+            f"is not a list of {', '.join(sorted(SIGNATURES))} (none and HS256 prove nothing)"
         )
     return found
 
@@ -197,7 +197,7 @@ def event_address(value: str) -> str:
     servers, _, topic = rest.partition("/")
     if scheme != "kafka" or not topic:
         raise ValueError(
-            "is none of http(s)://..., kafka://host:port,.../topic and file:///folder/file"
+            "is not one of http(s)://..., kafka://host:port,.../topic and file:///folder/file"
         )
     return f"kafka://{brokers(servers)}/{topic_name(topic)}"
 

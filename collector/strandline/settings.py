@@ -244,7 +244,7 @@ class Settings:
     alert_staleness_seconds: int | None = setting(
         whole(1), None, "age of the first missing barrier that is an alert"
     )
-    alert_seconds: int = setting(whole(1), 10, "how often alerts are looked for")
+    alert_seconds: int = setting(whole(1), 10, "how often alerts are checked")
     public_url: str | None = setting(
         web_address, None, "address at which people open the page, for links in alerts"
     )

@@ -490,7 +490,7 @@ def test_check_reads_the_public_keys(
     assert "ConnectionRefusedError" in found[2][1].err
     assert (
         found[3][1].err
-        == "strandline: STRANDLINE_OIDC_JWKS_FILE: the document is no JSON object with `keys`\n"
+        == "strandline: STRANDLINE_OIDC_JWKS_FILE: the document is not a JSON object with `keys`\n"
     )
     missing = f"STRANDLINE_OIDC_JWKS_FILE={tmp_path / 'missing.json'} (--oidc-jwks-file)"
     assert f"{missing} does not exist" in found[4][1].err

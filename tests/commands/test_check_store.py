@@ -116,7 +116,7 @@ def test_check_finds_receipts_in_the_future(checked: Checked) -> None:
     checked.take([encode(event("COMPLETE"))], datetime.now(UTC) + timedelta(hours=5, seconds=30))
 
     assert checked.faults() == [
-        "database: the newest event's time of receipt is 5 h ahead of this machine's clock: look at the broker's and the servers'"
+        "database: the newest event's time of receipt is 5 h ahead of this machine's clock: check the clocks of the broker and the servers"
     ]
 
 
@@ -204,7 +204,7 @@ def test_check_finds_parked_exports(checked: Checked) -> None:
         )
 
     (fault,) = checked.faults()
-    assert fault.startswith("database: datahub has refused 1 changes for good, which are parked")
+    assert fault.startswith("database: datahub has refused 1 changes, which are parked")
 
 
 @pytest.mark.kafka
@@ -238,10 +238,11 @@ def test_check_finds_waiting_and_expired_records(checked: Checked, kafka: str) -
 
     found = others(checked.faults(*flags))
     assert (
-        found[0] == f"{where}: partition 0 ends at 8, and was taken up to 50: it is another topic"
+        found[0]
+        == f"{where}: partition 0 ends at 8, and was consumed up to 50: it is another topic"
     )
     assert found[1].startswith(
-        f"{where}: 2 records of partition 1 were deleted before they were taken"
+        f"{where}: 2 records of partition 1 were deleted before they were consumed"
     )
 
 

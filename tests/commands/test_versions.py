@@ -284,7 +284,7 @@ def test_lost_state_clears_a_delta_table(
 
 def test_retire_accepts_stopped_jobs_only(strandline: Strandline) -> None:
     (refused,) = strandline("retire", "credits", code=1)
-    assert refused.startswith("strandline: credits: runs (run ")
+    assert refused.startswith("strandline: credits is running (run ")
     assert refused.endswith("); stop it first, or pass --even-if-running")
     assert strandline("retire", "debits") == [
         "debits is retired: it blocks no version any more, and needs no snapshot",

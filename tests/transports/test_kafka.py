@@ -189,7 +189,7 @@ def test_too_many_consecutive_dead_letters_stop_the_consumer(
     with Running(engine, replace(settings_of(kafka, topic), max_dead_in_row=50)) as running:
         wait_until(lambda: running.error is not None)
 
-    assert str(running.error) == "50 records in a row are no OpenLineage events"
+    assert str(running.error) == "50 records in a row are not OpenLineage events"
     assert taken(engine) == 0
 
 

@@ -17,7 +17,7 @@ from strandline.alerts.details import details_of
 from strandline.alerts.outbox import firing_keys, note
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions.delays import Staleness
-from strandline.exporters.delivery import Courier
+from strandline.exporters.delivery import Delivery
 from strandline.exporters.http_client import Client, Network
 from strandline.exporters.outbox import clean, register
 from strandline.exporters.target import Change, Item, digest
@@ -63,11 +63,13 @@ class Alerting:
         self._engine = engine
         self._follower = follower
         holder = uuid4().hex
-        self._couriers = [Courier(engine, Webhook(target, networks), holder) for target in targets]
+        self._deliveries = [
+            Delivery(engine, Webhook(target, networks), holder) for target in targets
+        ]
         self._bound = staleness_bound
         self._public_url = public_url
         works: list[tuple[Callable[[], int], float]] = [(lambda: self.look(time.time()), interval)]
-        works += [(courier.deliver, IDLE_SECONDS) for courier in self._couriers]
+        works += [(delivery.deliver, IDLE_SECONDS) for delivery in self._deliveries]
         self._turns = [
             Turns(f"alerts-{number}", work, pause, complain)
             for number, (work, pause) in enumerate(works)
@@ -75,15 +77,15 @@ class Alerting:
 
     def start(self) -> None:
         """Start the threads, if there is a target."""
-        for turns in self._turns if self._couriers else ():
+        for turns in self._turns if self._deliveries else ():
             turns.start()
 
     def stop(self) -> None:
         """End the threads; messages on their way are finished first."""
         for turns in self._turns:
             turns.stop(2 * SEND_SECONDS)
-        for courier in self._couriers:
-            courier.let_go()
+        for delivery in self._deliveries:
+            delivery.release()
 
     def look(self, now: float) -> int:
         """Note what began and what is over; return the number of messages for each target."""
@@ -99,14 +101,14 @@ class Alerting:
                 if trouble.key not in firing
             }
         with self._engine.begin() as connection:
-            for courier in self._couriers:
-                register(connection, courier.target.name, ALERTS, now)
+            for delivery in self._deliveries:
+                register(connection, delivery.target.name, ALERTS, now)
             clean(connection, now)
             return note(connection, found, details, now)
 
     def send(self, now: float) -> int:
         """Send what is due at a moment to each target; return the number of messages taken."""
-        return sum(courier.deliver(lambda: now) for courier in self._couriers)
+        return sum(delivery.deliver(lambda: now) for delivery in self._deliveries)
 
 
 class Webhook:

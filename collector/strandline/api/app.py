@@ -211,5 +211,5 @@ def _attending(state: State) -> Turns:
         state.engine,
         state.follower,
         intervals,
-        lambda why: state.log.warning("versions are not attended to", reason=why),
+        lambda why: state.log.warning("versions are not updated", reason=why),
     )

@@ -63,8 +63,8 @@ def _connections(connection: Connection, _: Settings) -> Iterator[str]:
     allowed, used = connection.execute(text(query)).one()
     if allowed - used < POOL:
         yield (
-            f"{used} of PostgreSQL's {allowed} connections are in use: who finds none waits "
-            "and tries again"
+            f"{used} of PostgreSQL's {allowed} connections are in use: processes without one "
+            "wait and retry"
         )
 
 
@@ -88,7 +88,7 @@ def _clocks(connection: Connection, _: Settings) -> Iterator[str]:
     if newest is not None and (ahead := newest / MICRO - time.time()) > AHEAD_SECONDS:
         yield (
             f"the newest event's time of receipt is {ago(ahead)} ahead of this machine's "
-            "clock: look at the broker's and the servers'"
+            "clock: check the clocks of the broker and the servers"
         )
 
 
@@ -113,10 +113,7 @@ def _exports(connection: Connection, _: Settings) -> Iterator[str]:
             )
     counted = select(export_parked.c.target, func.count()).group_by(export_parked.c.target)
     for target, count in connection.execute(counted.order_by(export_parked.c.target)):
-        yield (
-            f"{target} has refused {count} changes for good, which are parked: strandline "
-            "exports parked"
-        )
+        yield f"{target} has refused {count} changes, which are parked: strandline exports parked"
 
 
 def _troubles(engine: Engine, settings: Settings) -> Iterator[str]:

@@ -36,12 +36,11 @@ def position_findings(admin: "KafkaAdminClient", settings: Settings, where: str)
         if position < beginning:
             yield (
                 f"{where}: {beginning - position} records of partition {number} were deleted "
-                "before they were taken:"
-                " the topic keeps them for too short a time"
+                "before they were consumed: lengthen the topic's retention"
             )
         if position > end:
             yield (
-                f"{where}: partition {number} ends at {end}, and was taken up to {position}: "
+                f"{where}: partition {number} ends at {end}, and was consumed up to {position}: "
                 "it is another topic"
             )
     waiting = sum(
@@ -50,13 +49,13 @@ def position_findings(admin: "KafkaAdminClient", settings: Settings, where: str)
     )
     if waiting and _members(admin, settings.kafka_group) == 0:
         yield (
-            f"{where}: {waiting} records wait, and nobody of group {settings.kafka_group} is "
-            "there to take them"
+            f"{where}: {waiting} records wait, and no consumer of group {settings.kafka_group} "
+            "is running"
         )
     elif waiting and not taken:
         yield (
-            f"{where}: {waiting} records wait, and group {settings.kafka_group} has taken "
-            "none of this topic yet"
+            f"{where}: {waiting} records wait, and group {settings.kafka_group} has "
+            "consumed none of them yet"
         )
     elif waiting > MANY:
         yield f"{where}: {waiting} records wait: start more strandline consume, up to {len(bounds)}"

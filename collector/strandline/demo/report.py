@@ -89,7 +89,7 @@ def wait_until_collected(bank: Bank, ended: Sequence[DemoProcess], seconds: floa
     while waits_for := missing(bank, expected, bool(ended)):
         if time.monotonic() > deadline:
             raise DemoError(
-                f"after {seconds:.0f} s the collector was not told of {waits_for}; see {bank.folder / 'logs'}"
+                f"after {seconds:.0f} s the collector does not know {waits_for}; see {bank.folder / 'logs'}"
             )
         time.sleep(0.2)
 

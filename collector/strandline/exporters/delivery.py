@@ -1,4 +1,4 @@
-"""One target's turn: claim it, read what changed, send what it has not, note what it took, move its cursor.
+"""One target's turn: claim it, read the changes, send the unsent, note what it took, move its cursor.
 
 What a target took is noted in the store after each request, so a process that dies in between sends that request once more and
 nothing else: exactly once where the target is idempotent, at least once elsewhere.
@@ -33,8 +33,8 @@ class _FencedError(StrandlineError):
     """Another process delivers to the target now."""
 
 
-class Courier:
-    """Delivers to one target.
+class Delivery:
+    """The delivery to one target.
 
     Several processes may have one for the same target: one of them delivers at a time.
     """
@@ -56,7 +56,7 @@ class Courier:
         Nothing while another process does, or the target is not due.
         """
         self.problem = None
-        cursor = self._hold(now)
+        cursor = self._claim(now)
         if cursor is None:
             return 0
         taken, at = 0, cursor.cursor
@@ -71,16 +71,16 @@ class Courier:
             try:
                 taken += self._send(items, cursor.failures, now)
                 at = changes[-1].seq
-                with self._held(now) as connection:
+                with self._claimed(now) as connection:
                     outbox.move_on(connection, self._target.name, at)
             except UnavailableError as error:
-                self._put_off(error, cursor.failures, now)
+                self._retry_later(error, cursor.failures, now)
                 return taken
             except _FencedError:
                 return taken
             cursor = outbox.ExportCursor(at, 0, 0, "")
 
-    def _hold(self, now: Clock) -> outbox.ExportCursor | None:
+    def _claim(self, now: Clock) -> outbox.ExportCursor | None:
         """Claim the cursor and return it; None while another process delivers, or while the
         target is not due.
         """
@@ -89,34 +89,34 @@ class Courier:
             if not outbox.is_due(connection, name, self._target.kinds, self._holder, now()):
                 return None
         with self._engine.begin() as connection:
-            cursor = outbox.hold(connection, name, self._holder, now())
+            cursor = outbox.claim(connection, name, self._holder, now())
             if cursor is not None and outbox.has_news(connection):
                 outbox.put_in_order(connection)
         return cursor
 
     @contextmanager
-    def _held(self, now: Clock) -> Iterator[Connection]:
+    def _claimed(self, now: Clock) -> Iterator[Connection]:
         """A transaction under the claim, which lasts a while longer then.
 
         Raises _FencedError where another process has it.
         """
         with self._engine.begin() as connection:
-            if not outbox.still_held(connection, self._target.name, self._holder, now()):
+            if not outbox.is_claimed(connection, self._target.name, self._holder, now()):
                 raise _FencedError
             yield connection
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Give up the claim and the connections."""
         self._target.close()
         with self._engine.begin() as connection:
-            outbox.let_go(connection, self._target.name, self._holder)
+            outbox.release(connection, self._target.name, self._holder)
 
     def _send(self, items: Sequence[Item], failures: int, now: Clock) -> int:
         """Send what the target has not; how many items that were."""
         doubtful: list[tuple[Item, UnavailableError]] = []
         taken = sum(
             self._send_batch(batch, failures, now, doubtful)
-            for batch in self._batches(self._news(items, now()))
+            for batch in self._batches(self._unsent(items, now()))
         )
         if doubtful and not taken:
             raise doubtful[0][1]
@@ -147,15 +147,15 @@ class Courier:
                 raise
             if len(batch) == 1:
                 doubtful.append((batch[0], error))
-                self._hold_on(now)
+                self._extend_claim(now)
                 return 0
         else:
             self._note(batch, now, last=not doubtful)
             return len(batch)
-        self._hold_on(now)
+        self._extend_claim(now)
         return sum(self._send_batch([item], failures, now, doubtful) for item in batch)
 
-    def _news(self, items: Sequence[Item], now: float) -> list[Item]:
+    def _unsent(self, items: Sequence[Item], now: float) -> list[Item]:
         """The items that the target has not, with what goes before each.
 
         A detail alone may wait.
@@ -185,24 +185,24 @@ class Courier:
 
         `last`: nothing before it waits, so the cursor may pass what has no newer state.
         """
-        with self._held(now) as connection:
+        with self._claimed(now) as connection:
             outbox.note_sent(connection, self._target.name, items, now())
             if last and items[-1].kind in outbox.PASSING:
                 outbox.move_on(connection, self._target.name, items[-1].change.seq)
 
     def _park(self, item: Item, reason: str, attempts: int, now: Clock) -> None:
-        with self._held(now) as connection:
+        with self._claimed(now) as connection:
             outbox.park(connection, self._target.name, item, reason, attempts, now())
 
-    def _hold_on(self, now: Clock) -> None:
+    def _extend_claim(self, now: Clock) -> None:
         """Make the claim last longer after a request of which there is nothing to note."""
-        with self._held(now):
+        with self._claimed(now):
             pass
 
-    def _put_off(self, error: UnavailableError, failures: int, now: Clock) -> None:
+    def _retry_later(self, error: UnavailableError, failures: int, now: Clock) -> None:
         """Again later, each time twice as late, and not all processes at one moment."""
         self.problem = str(error)
         pause = min(LONGEST_PAUSE, 2.0 ** (failures + 1)) * (1 + random.random() / 2)
         pause = max(pause, min(error.retry_after or 0.0, LONGEST_PAUSE))
-        with suppress(_FencedError), self._held(now) as connection:
-            outbox.put_off(connection, self._target.name, now() + pause, str(error))
+        with suppress(_FencedError), self._claimed(now) as connection:
+            outbox.retry_later(connection, self._target.name, now() + pause, str(error))

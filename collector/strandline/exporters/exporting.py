@@ -14,17 +14,17 @@ from uuid import uuid4
 from sqlalchemy import Engine
 
 from strandline.exporters import outbox
-from strandline.exporters.delivery import REFRESH_SECONDS, Courier
+from strandline.exporters.delivery import REFRESH_SECONDS, Delivery
 from strandline.exporters.target import ExportTarget
 from strandline.runtime.periodic import Turns
 
 IDLE_SECONDS = 1.0
-HOUSE_SECONDS = 10.0
+TIDY_SECONDS = 10.0
 STOP_SECONDS = 10.0
 
 
 class Exporting:
-    """The targets' couriers, each in a thread of its own, so that a dead target keeps nobody waiting."""
+    """The deliveries to all targets, each in a thread of its own: a dead one delays no other."""
 
     def __init__(
         self,
@@ -38,12 +38,10 @@ class Exporting:
         self._complain = complain
         self._max_waiting = max_waiting
         holder = uuid4().hex
-        self.couriers = [Courier(engine, target, holder) for target in self._targets]
-        works: list[tuple[str, Callable[[], object], float]] = [
-            ("house", self.keep_house, HOUSE_SECONDS)
-        ]
+        self.deliveries = [Delivery(engine, target, holder) for target in self._targets]
+        works: list[tuple[str, Callable[[], object], float]] = [("tidy", self.tidy, TIDY_SECONDS)]
         works += [
-            (one.target.name, partial(self._deliver, one), IDLE_SECONDS) for one in self.couriers
+            (one.target.name, partial(self._deliver, one), IDLE_SECONDS) for one in self.deliveries
         ]
         self._turns = [
             Turns(f"export-{name}", work, pause, complain) for name, work, pause in works
@@ -71,8 +69,8 @@ class Exporting:
         """End the threads; what is on its way is finished first."""
         for turns in self._turns:
             turns.stop(STOP_SECONDS)
-        for courier in self.couriers:
-            courier.let_go()
+        for delivery in self.deliveries:
+            delivery.release()
 
     def __enter__(self) -> None:
         self.start()
@@ -80,19 +78,19 @@ class Exporting:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def keep_house(self, now: float | None = None) -> None:
+    def tidy(self, now: float | None = None) -> None:
         """Mark what ended by silence, drop what all have, fold what is too much."""
         moment = time.time() if now is None else now
         with self._engine.begin() as connection:
             for target in self._targets:
                 outbox.note_heard(connection, target.name, moment)
-            outbox.keep_house(connection, self._max_waiting, moment, REFRESH_SECONDS)
+            outbox.tidy(connection, self._max_waiting, moment, REFRESH_SECONDS)
 
     def deliver(self, now: float) -> int:
-        """A turn of every courier, one after the other, at a moment; how many items were taken."""
-        return sum(courier.deliver(lambda: now) for courier in self.couriers)
+        """A turn of every delivery, one after the other, at a moment; how many items were taken."""
+        return sum(delivery.deliver(lambda: now) for delivery in self.deliveries)
 
-    def _deliver(self, courier: Courier) -> None:
-        courier.deliver()
-        if courier.problem:
-            self._complain(f"{courier.target.name} takes nothing: {courier.problem}")
+    def _deliver(self, delivery: Delivery) -> None:
+        delivery.deliver()
+        if delivery.problem:
+            self._complain(f"{delivery.target.name} is not accepting changes: {delivery.problem}")

@@ -163,17 +163,17 @@ def is_due(connection: Connection, name: str, kinds: str, holder: str, now: floa
     return has_news(connection) or bool(connection.scalar(select(exists().where(waiting))))
 
 
-def hold(connection: Connection, name: str, holder: str, now: float) -> ExportCursor | None:
+def claim(connection: Connection, name: str, holder: str, now: float) -> ExportCursor | None:
     """Claim a target for this process; None while another one sends to it, or it is not due."""
     at = round(now * MICRO)
     free = or_(export_targets.c.holder == holder, export_targets.c.held_until < at)
     due = and_(export_targets.c.name == name, export_targets.c.next_at <= at, free)
-    claim = (
+    statement = (
         update(export_targets)
         .where(due)
         .values(holder=holder, held_until=at + LEASE_SECONDS * MICRO, heard_at=at)
     )
-    if connection.execute(claim).rowcount == 0:
+    if connection.execute(statement).rowcount == 0:
         return None
     columns = (export_targets.c[one] for one in ("cursor", "failures", "next_at", "problem"))
     return ExportCursor(
@@ -181,7 +181,7 @@ def hold(connection: Connection, name: str, holder: str, now: float) -> ExportCu
     )
 
 
-def still_held(connection: Connection, name: str, holder: str, now: float) -> bool:
+def is_claimed(connection: Connection, name: str, holder: str, now: float) -> bool:
     """Return whether the claim is still this process's; it is made longer."""
     own = and_(export_targets.c.name == name, export_targets.c.holder == holder)
     held_until = round(now * MICRO) + LEASE_SECONDS * MICRO
@@ -303,7 +303,7 @@ def move_on(connection: Connection, name: str, cursor: int) -> None:
     )
 
 
-def put_off(connection: Connection, name: str, until: float, problem: str) -> None:
+def retry_later(connection: Connection, name: str, until: float, problem: str) -> None:
     """The target takes nothing: again at that moment."""
     own = update(export_targets).where(export_targets.c.name == name)
     connection.execute(
@@ -315,13 +315,13 @@ def put_off(connection: Connection, name: str, until: float, problem: str) -> No
     )
 
 
-def let_go(connection: Connection, name: str, holder: str) -> None:
+def release(connection: Connection, name: str, holder: str) -> None:
     """Give up the claim on a target, for whoever wants it next."""
     own = and_(export_targets.c.name == name, export_targets.c.holder == holder)
     connection.execute(update(export_targets).where(own).values(holder="", held_until=0))
 
 
-def keep_house(connection: Connection, most: int, now: float, refresh_seconds: float) -> None:
+def tidy(connection: Connection, most: int, now: float, refresh_seconds: float) -> None:
     """Mark what ended by silence and what may be refreshed.
 
     Drop what all targets have, and fold what is too much.

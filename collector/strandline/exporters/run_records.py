@@ -123,7 +123,7 @@ def run_records(connection: Connection, run_ids: Collection[int], now: float) ->
     job_of = {row.owner_id: row.job_id for row in rows}
     owner_of = {row.run_id: row.owner_id for row in rows}
     order = list(dict.fromkeys(owner_of[run] for run in run_ids if run in owner_of))
-    return _Reading(connection, job_of, round(now * MICRO)).records(order)
+    return _RecordReader(connection, job_of, round(now * MICRO)).records(order)
 
 
 def changed_records(
@@ -147,7 +147,7 @@ def changed_records(
 
 
 @dataclass(slots=True)
-class _Reading:
+class _RecordReader:
     connection: Connection
     job_of: Mapping[int, int]
     now: int

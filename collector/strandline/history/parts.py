@@ -106,7 +106,7 @@ def _packed(kind: type[Change], rows: Sequence[tuple[Any, ...]]) -> list[tuple[b
     return [(pack(key_of(kind, row)), pack(row)) for row in rows]
 
 
-def dealt(parts: Parts, buckets: int) -> list[bytes]:
+def partitioned(parts: Parts, buckets: int) -> list[bytes]:
     """Return the same parts in so many buckets by their keys, each packed; an empty one is b""."""
     found: list[Parts] = [defaultdict(list) for _ in range(buckets)]
     for table, rows in parts.items():
@@ -115,7 +115,7 @@ def dealt(parts: Parts, buckets: int) -> list[bytes]:
     return [_PACK.encode(one) if one else b"" for one in found]
 
 
-def together(packed: Iterable[bytes]) -> Parts:
+def joined(packed: Iterable[bytes]) -> Parts:
     """Return the parts of a bucket from wherever they were packed."""
     found: Parts = defaultdict(list)
     for one in packed:

@@ -28,11 +28,11 @@ from strandline.history.parts import (
     KNOWN,
     REFUSED,
     ArchivedEvent,
-    dealt,
     folded,
+    joined,
     kind_of,
+    partitioned,
     parts_of,
-    together,
 )
 from strandline.history.places import frame_at, place_of
 from strandline.history.sorted_files import merged, write_sorted
@@ -214,7 +214,7 @@ def _make(
 
     for parts in parts_of(map(ArchivedEvent._make, _rows(batches)), patterns, shared_runs):
         numbers, packed = zip(
-            *((n, one) for n, one in enumerate(dealt(parts, buckets)) if one), strict=True
+            *((n, one) for n, one in enumerate(partitioned(parts, buckets)) if one), strict=True
         )
         yield pa.RecordBatch.from_arrays(
             [pa.array(numbers, pa.int32()), pa.array(packed, pa.binary())], DEALT_NAMES
@@ -226,7 +226,7 @@ def _fold(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
 
     for _, same in groupby(_rows(batches), key=itemgetter(0)):
         with no_search_for_cycles():
-            path = write_sorted(folder, folded(together(map(itemgetter(1), same))))
+            path = write_sorted(folder, folded(joined(map(itemgetter(1), same))))
         yield pa.RecordBatch.from_arrays([pa.array([path])], ["path"])
 
 

@@ -166,7 +166,7 @@ def _entries(file: Path) -> list[Json]:
     try:
         found = orjson.loads(file.read_bytes())
     except ValueError as error:
-        raise ImportFaultError(f"{file} is no JSON: {error}") from error
+        raise ImportFaultError(f"{file} is not JSON: {error}") from error
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
         raise ImportFaultError(
             f"{file} is not a file of DataHub's metadata: expected an array of objects"

@@ -119,9 +119,9 @@ class MarquezReader:
             self.client.close()
             raise ImportFaultError(f"cannot read {path}: {error}") from error
         except ValueError as error:
-            raise ImportFaultError(f"{self.client.address}{path} is no JSON: {error}") from error
+            raise ImportFaultError(f"{self.client.address}{path} is not JSON: {error}") from error
         if not isinstance(found, dict):
-            raise ImportFaultError(f"{self.client.address}{path} is no object")
+            raise ImportFaultError(f"{self.client.address}{path} is not a JSON object")
         return found
 
 

@@ -60,7 +60,7 @@ class LineageQuery(SelectedQuery, GraphQuery):
         Field(
             max_length=MOST_VALUES,
             description="With granularity=column: only edges that carry a value (direct), that "
-            "filter, join or sort by it (indirect), or of which no column lineage tells (opaque)",
+            "filter, join or sort by it (indirect), or without column lineage (opaque)",
         ),
         AfterValidator(each_once),
     ] = ()
@@ -199,12 +199,12 @@ class PathsQuery(SelectedQuery, GraphQuery):
         Word,
         Field(
             alias="from",
-            description="Where the ways begin: as `node` elsewhere",
+            description="Start of the paths, as `node` elsewhere",
             examples=["bank.transfers"],
         ),
     ]
     last: Annotated[
-        Word, Field(alias="to", description="Where they end", examples=["bank.balance"])
+        Word, Field(alias="to", description="End of the paths", examples=["bank.balance"])
     ]
     from_column: Annotated[Word | None, Field(description="Only from this column")] = None
     to_column: Annotated[Word | None, Field(description="Only to this column")] = None
@@ -223,7 +223,7 @@ class ChangesQuery(SelectedQuery, ListQuery):
         Field(
             max_length=MOST_VALUES,
             description="Only around this node, as far as `depth` goes; without one around the "
-            "datasets heard of last",
+            "datasets with the newest events",
         ),
         AfterValidator(each_once),
     ] = ()
@@ -253,7 +253,7 @@ class RunGraphQuery(GraphQuery):
         Word,
         Field(description="The id of the run", examples=["0196a1c2-0000-7000-8000-000000000001"]),
     ]
-    depth: Annotated[int, Whole(0, 100), Field(description="How many runs on the way")] = (
+    depth: Annotated[int, Whole(0, 100), Field(description="Runs on a path at most")] = (
         run_graph.DEPTH
     )
     as_of: AsOf = None

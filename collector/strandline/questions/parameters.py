@@ -145,7 +145,7 @@ Direction = Annotated[
 ]
 Depth = Annotated[
     Annotated[int, Whole(0, DEEPEST)] | None,
-    Field(description="How many jobs on the way; without it to the ends of the graph"),
+    Field(description="Jobs on a path at most; without it to the ends of the graph"),
 ]
 EdgeState = Annotated[
     Literal["recent", "latest", "running"],
@@ -158,12 +158,12 @@ Granularity = Annotated[
     Literal["table", "column"],
     Field(description="From table to table, or from column to column"),
 ]
-MostNodes = Annotated[int, Whole(1, MOST_OF_DATABASE), Field(description="How many nodes at most")]
+MostNodes = Annotated[int, Whole(1, MOST_OF_DATABASE), Field(description="Nodes at most")]
 AsOf = Annotated[
     When | None,
     Field(description=f"As it was at this time: {EXAMPLES}", examples=["2026-11-20T12:00:00Z"]),
 ]
-Limit = Annotated[int, Whole(1, 1000), Field(description="How many at most")]
+Limit = Annotated[int, Whole(1, 1000), Field(description="Items at most")]
 CURSOR = Field(description="`nextCursor` of the page before")
 OPAQUE = WithJsonSchema({"type": "string", "minLength": 1})
 Namespace = Annotated[Text, Field(description="The namespace", examples=["file"])]

@@ -156,9 +156,7 @@ class BoardQuery(Query):
     """The consistency board of a group."""
 
     group: Annotated[Word, Field(description="The group's name", examples=["lake"])]
-    columns: Annotated[
-        int, Whole(1, 200), Field(description="How many barriers at most, the newest")
-    ] = 20
+    columns: Annotated[int, Whole(1, 200), Field(description="Barriers at most: the newest")] = 20
     up_to: Annotated[
         Annotated[int, Whole(0)] | None,
         Field(description="The newest barrier to show; without it the newest there is"),
@@ -174,7 +172,7 @@ class DelaysQuery(NamedQuery):
 
 
 class ExpirableQuery(NamedQuery):
-    """The snapshots of a table that nobody needs."""
+    """The expirable snapshots of a table."""
 
     limit: Limit = 100
 
@@ -191,7 +189,7 @@ class RegisteredQuery(Query):
 
     namespace: Annotated[Word, Field(description="Namespace of the job")] = "default"
     group: Annotated[
-        Word | None, Field(description="Group of the job, where its sources do not tell")
+        Word | None, Field(description="Group of the job, unless its sources determine it")
     ] = None
 
 

@@ -31,7 +31,7 @@ class DeadLetterLimit:
         records, dead = sum(size for size, _ in recent), sum(number for _, number in recent)
         if records >= WINDOW and dead > self.max_share * records:
             raise TooManyDeadLettersError(
-                f"{dead} of the last {records} records are no OpenLineage events"
+                f"{dead} of the last {records} records are not OpenLineage events"
             )
         return replace(self, in_row=in_row, recent=recent)
 
@@ -41,6 +41,6 @@ class DeadLetterLimit:
             in_row = in_row + 1 if kind == "dead" else 0
             if in_row >= self.max_in_row:
                 raise TooManyDeadLettersError(
-                    f"{in_row} records in a row are no OpenLineage events"
+                    f"{in_row} records in a row are not OpenLineage events"
                 )
         return in_row

@@ -75,5 +75,5 @@ def exporting(engine: Engine) -> Iterator[Export]:
 
     yield make
     for one in made:
-        for courier in one.couriers:
-            courier.target.close()
+        for delivery in one.deliveries:
+            delivery.target.close()

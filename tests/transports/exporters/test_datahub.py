@@ -178,7 +178,7 @@ def test_stream_snapshots_are_sent_once_a_minute(
         )
         exports.deliver(start + number)
     few = len(datahub.asked)
-    exports.keep_house(start + 61)  # the run is not yet silent
+    exports.tidy(start + 61)  # the run is not yet silent
     exports.deliver(start + 61)
     (seen,) = edges(datahub, "output").values()
 

@@ -223,7 +223,7 @@ def test_delivery_lock_lasts_as_long_as_a_delivery(
         return answer
 
     marquez.fault = slowly
-    one.couriers[0].deliver(lambda: clock[0])
+    one.deliveries[0].deliver(lambda: clock[0])
 
     assert len(marquez.asked) == requests
 
@@ -240,7 +240,7 @@ def test_retry_delay_starts_when_the_target_fails(
         return Fault(503) if len(marquez.asked) > 10 else None
 
     marquez.fault = slowly
-    exports.couriers[0].deliver(lambda: clock[0])
+    exports.deliveries[0].deliver(lambda: clock[0])
     failed_at, asked = clock[0], len(marquez.asked)
     exports.deliver(failed_at + 1)
 
@@ -256,7 +256,7 @@ def test_waiting_changes_are_bounded_to_each_jobs_newest_run(
     exports = exporting(marquez_url=marquez.url, max_waiting=50)
     marquez.fault = lambda _: Fault(503)
     store(engine, [done(number, f"job{number % 10}") for number in range(1, 201)], received_at=NOON)
-    exports.keep_house(NOW)
+    exports.tidy(NOW)
     ((waiting,),) = rows(engine, "SELECT count(*) FROM export_changes")
     marquez.fault = lambda _: None
     exports.deliver(NOW)
@@ -271,7 +271,7 @@ def test_changes_delivered_to_all_targets_are_dropped(
     exports = exporting(marquez_url=marquez.url)
     store(engine, [done(1)], received_at=NOON)
     exports.deliver(NOW)
-    exports.keep_house(NOW)
+    exports.tidy(NOW)
 
     assert rows(engine, "SELECT * FROM export_changes") == []
     assert rows(engine, "SELECT * FROM export_news") == []

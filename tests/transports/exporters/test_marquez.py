@@ -105,7 +105,7 @@ def test_silent_run_is_ended_without_an_event(
     more: dict[str, Any] = {"facets": lease, "job_facets": STREAM}
     store(engine, [etl("START", **more)], received_at=NOON)
     exports.deliver(NOON.timestamp() + 10)
-    exports.keep_house(NOON.timestamp() + 70)
+    exports.tidy(NOON.timestamp() + 70)
     exports.deliver(NOON.timestamp() + 70)
 
     assert marquez.states[run_id(1)] == ["START", "RUNNING", "ABORT"]
@@ -169,7 +169,7 @@ def test_recovered_marquez_gets_the_newest_state_of_each_run(
         state = "START" if minute % 10 == 0 else "COMPLETE" if minute % 10 == 9 else "RUNNING"
         store(engine, [etl(state, run=minute // 10, seconds=60 * minute)], received_at=NOON)
         if minute % 60 == 0:
-            exports.keep_house(NOW + 60 * minute)
+            exports.tidy(NOW + 60 * minute)
             exports.deliver(NOW + 60 * minute)
     refused = len(marquez.asked)
     marquez.fault = lambda _: None

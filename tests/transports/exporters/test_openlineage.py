@@ -112,7 +112,7 @@ def test_topic_target_keys_events_by_job(sqlite_engine: Engine, kafka: str) -> N
     exports.register(NOW)
     store(sqlite_engine, [made()], received_at=NOON)
     taken = exports.deliver(NOW)
-    exports.couriers[0].let_go()
+    exports.deliveries[0].release()
     reader = KafkaConsumer(
         topic, bootstrap_servers=kafka, auto_offset_reset="earliest", consumer_timeout_ms=30_000
     )

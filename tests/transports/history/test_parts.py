@@ -17,10 +17,10 @@ from strandline.history.parts import (
     REFUSED,
     ArchivedEvent,
     Parts,
-    dealt,
     folded,
+    joined,
+    partitioned,
     parts_of,
-    together,
 )
 from strandline.history.sorted_files import merged, write_sorted
 from worlds.scenarios.bank import bank
@@ -43,7 +43,7 @@ def recorded() -> list[ArchivedEvent]:
 
 
 def fold(pieces: list[Parts]) -> Parts:
-    return folded(together(one for piece in pieces for one in dealt(piece, 1)))
+    return folded(joined(one for piece in pieces for one in partitioned(piece, 1)))
 
 
 def without_ways(parts: Parts) -> tuple[Parts, dict[tuple[int, str, int], tuple[int, bytes]]]:
@@ -98,10 +98,10 @@ def test_rows_of_all_buckets_are_merged_once_in_key_order(
 ) -> None:
     monkeypatch.setattr(sorted_files, "PER_PAGE", 5)
     pieces = [part for seed in range(2) for part in parts_of(recorded()[seed::2], ())]
-    hands = [dealt(piece, buckets) for piece in pieces]
+    hands = [partitioned(piece, buckets) for piece in pieces]
 
     files = [
-        write_sorted(str(tmp_path), folded(together(filter(None, bucket))))
+        write_sorted(str(tmp_path), folded(joined(filter(None, bucket))))
         for bucket in zip(*hands, strict=True)
     ]
     found = {table: list(rows) for table, rows in merged(files)}

@@ -114,7 +114,7 @@ def keys_in(document: bytes) -> dict[str, Jwk]:
         listed = orjson.loads(document)["keys"]
         found = {one["kid"]: one for one in reversed(listed) if _verifies(one)}
     except (ValueError, KeyError, TypeError):
-        raise KeySetError("the document is no JSON object with `keys`") from None
+        raise KeySetError("the document is not a JSON object with `keys`") from None
     if not found:
         raise KeySetError("the document has no key with an id (kid) that verifies signatures")
     return found

@@ -37,7 +37,9 @@ router = marquez_router()
 class ColumnsQuery(NodeQuery):
     """The columns around a column, a dataset or a job."""
 
-    with_downstream: Annotated[Flag, Field(description="Also what is made of the columns")] = False
+    with_downstream: Annotated[
+        Flag, Field(description="Also show what is made from the columns")
+    ] = False
 
 
 @router.get("/column-lineage", response_model=NodeGraph, responses=refused(404))

@@ -70,7 +70,7 @@ def dataset_answer(connection: Connection, asked: RequestedDataset, now: int) ->
 
 @router.delete(D, response_model=JSON, responses=refused(404))
 def delete_dataset(namespace: NamespaceName, dataset: DatasetName, session: AdminSession) -> JSON:
-    """Hide a dataset in this API; what is stored of it stays."""
+    """Hide a dataset in this API; its events stay."""
     answer = get_dataset(namespace, dataset, session)
     with session.connected() as connection:
         found = dataset_of(connection, namespace, dataset)

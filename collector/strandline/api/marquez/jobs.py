@@ -42,7 +42,7 @@ class JobsQuery(PageQuery):
 
     last_run_states: Annotated[
         tuple[Annotated[str, AfterValidator(_known)], ...],
-        Field(description=f"Whose last run is {', '.join(RANKS)}, or several with commas",
+        Field(description=f"State of the last run: {', '.join(RANKS)}, or several with commas",
               examples=[["FAILED"], ["RUNNING,NEW"]]),
     ] = ()  # fmt: skip
 
@@ -69,7 +69,7 @@ class JobVersions(TypedDict):
 
 @router.get("/jobs", response_model=Jobs)
 def list_jobs(query: Annotated[JobsQuery, InQuery()], session: ReadSession) -> JSON:
-    """All jobs, the last heard of first."""
+    """All jobs, the one with the latest event first."""
     return _page(session, query, None)
 
 
@@ -77,7 +77,7 @@ def list_jobs(query: Annotated[JobsQuery, InQuery()], session: ReadSession) -> J
 def list_jobs_within(
     namespace: NamespaceName, query: Annotated[JobsQuery, InQuery()], session: ReadSession
 ) -> JSON:
-    """Return the jobs of a namespace, the last heard of first."""
+    """Return the jobs of a namespace, the one with the latest event first."""
     return _page(session, query, namespace)
 
 
@@ -99,7 +99,7 @@ def get_job(namespace: NamespaceName, job: JobName, session: ReadSession) -> JSO
 
 @router.delete(J, response_model=JSON, responses=refused(404))
 def delete_job(namespace: NamespaceName, job: JobName, session: AdminSession) -> JSON:
-    """Hide a job in this API; what is stored of it stays."""
+    """Hide a job in this API; its events stay."""
     answer = get_job(namespace, job, session)
     with session.connected() as connection:
         found = job_of(connection, namespace, job)
@@ -114,7 +114,7 @@ def list_versions(
     query: Annotated[PageQuery, InQuery()],
     session: ReadSession,
 ) -> JSON:
-    """Return the one version that is kept of a job: as it is."""
+    """Return the only version of a job: its present state."""
     limit, offset = query.page
     return {
         "versions": [_version(get_job(namespace, job, session))][offset : offset + limit],
@@ -126,7 +126,7 @@ def list_versions(
 def get_version(
     namespace: NamespaceName, job: JobName, version: VersionId, session: ReadSession
 ) -> JSON:
-    """Return the version of a job, where it is the one that is kept."""
+    """Return the only version of a job by its id."""
     found = _version(get_job(namespace, job, session))
     if found["version"] != version.lower():
         raise NotFoundError(f"unknown version of {job!r}: {version!r}", [found["version"]])

@@ -53,8 +53,8 @@ Number = Annotated[int, Whole(0, 2**31 - 1)]
 class PageQuery(Query):
     """A part of a list."""
 
-    limit: Annotated[Number, Field(description=f"How many at most; never more than {MOST}")] = 100
-    offset: Annotated[Number, Field(description="How many to leave out at the beginning")] = 0
+    limit: Annotated[Number, Field(description=f"Items at most, and never more than {MOST}")] = 100
+    offset: Annotated[Number, Field(description="Items to skip at the beginning")] = 0
 
     @property
     def page(self) -> tuple[int, int]:
@@ -62,7 +62,7 @@ class PageQuery(Query):
         return min(self.limit, MOST), self.offset
 
 
-Depth = Annotated[int, Whole(0, 1_000), Field(description="How many jobs on the way")]
+Depth = Annotated[int, Whole(0, 1_000), Field(description="Jobs on a path at most")]
 
 
 class NodeQuery(Query):

@@ -26,9 +26,9 @@ class StatsQuery(Query):
     """Of when, and where days begin."""
 
     period: Period = "DAY"
-    timezone: Annotated[
-        Text, Field(description="Where days begin at midnight, as Europe/Berlin")
-    ] = "UTC"
+    timezone: Annotated[Text, Field(description="Time zone of the days, e.g. Europe/Berlin")] = (
+        "UTC"
+    )
 
 
 @router.get("/stats/lineage-events", response_model=list[JSON])

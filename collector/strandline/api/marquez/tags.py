@@ -45,7 +45,7 @@ OF_JOB = J + "/tags/{tag:name}"
 class TagsQuery(PageQuery):
     """A page of tags."""
 
-    limit: Annotated[Number, Field(description="How many at most")] = MOST
+    limit: Annotated[Number, Field(description="Items at most")] = MOST
 
 
 class NewTag(BaseModel):
@@ -69,7 +69,7 @@ class Tags(TypedDict):
 
 @router.get("/tags", response_model=Tags)
 def list_tags(query: Annotated[TagsQuery, InQuery()], session: ReadSession) -> JSON:
-    """All tags by name, with what they mean."""
+    """All tags by name, with their descriptions."""
     with session.connected() as connection:
         meanings = tag_meanings(connection)
         names = sorted({*meanings, *tags_in_use(connection)})
@@ -80,7 +80,7 @@ def list_tags(query: Annotated[TagsQuery, InQuery()], session: ReadSession) -> J
 
 @router.put("/tags/{tag:name}", response_model=Tag)
 def put_tag(tag: TagName, new: NewTag, session: WholeIngestSession) -> JSON:
-    """Say what a tag means."""
+    """Describe a tag."""
     itself, meaning = annotations.TAG_ITSELF, new.description or ""
     note = Note(id_of("tag", tag), f"tag:{tag}", itself, name=tag, value=meaning)
     write_notes(session, [note])

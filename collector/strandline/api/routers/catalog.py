@@ -181,7 +181,7 @@ def _job_asked(connection: Connection, query: OfJobQuery) -> Node | None:
         return named
     called = job_called(connection, query.job)
     if named is not None and named != called:
-        raise ParameterError(f"parameters job and name are two jobs: {called} and {named}")
+        raise ParameterError(f"parameters job and name are of two jobs: {called} and {named}")
     return called
 
 

@@ -90,7 +90,7 @@ class Kept(TypedDict):
 
 
 class Expirable(TableName):
-    """Snapshots that nobody needs, and some that are kept."""
+    """Expirable snapshots, and some that are pinned."""
 
     expirable: list[str]
     expirableCount: int
@@ -227,7 +227,7 @@ def get_delays(query: Annotated[DelaysQuery, InQuery()], session: ReadSession) -
 
 @router.get("/expirable", response_model=Expirable, responses=refused(404))
 def get_expirable(query: Annotated[ExpirableQuery, InQuery()], session: ReadSession) -> Answer:
-    """List the snapshots that nobody needs, and why others stay: the oldest `limit` of these."""
+    """List the expirable snapshots, and why others are pinned: the oldest `limit` of these."""
     with session.follower.question(session.access) as (connection, model):
         table = table_of(connection, model, query.namespace, query.name)
         needed = pins(model, table, session.settings.keep_barriers)

@@ -41,14 +41,14 @@ class Status(TypedDict):
 
 @router.get("/healthz", response_model=Status)
 def get_health(session: OpenSession) -> dict[str, str]:
-    """Say that the process answers, with its version, and its label if it has one."""
+    """Return the version of the process, and its label if it has one."""
     label = {} if session.settings.label is None else {"label": session.settings.label}
     return {"status": "ok", "version": __version__} | label
 
 
 @router.get("/readyz", response_model=Status)
 def get_readiness(session: OpenSession) -> Response:
-    """Say if an event sent now would be stored, and if not, give every reason."""
+    """Return whether an event sent now would be stored, and every reason if not."""
     state = session.state
     checks: Mapping[str, Check] = {
         "database": lambda: _database(session),
@@ -77,7 +77,7 @@ async def get_metrics(session: WholeSession) -> Response:
 
 @router.get("/openapi.json", response_model=JSON)
 async def get_document(session: ReadSession) -> Response:
-    """Return this documentation for programs."""
+    """Return this documentation as OpenAPI."""
     return await run_in_threadpool(_document, session)
 
 
@@ -88,7 +88,7 @@ def _document(session: Session) -> Response:
 
 @router.get("/docs", response_class=HTMLResponse)
 async def get_docs(session: ReadSession) -> Response:
-    """Return this documentation for people."""
+    """Return this documentation as a page."""
     return await run_in_threadpool(_docs, session)
 
 

@@ -58,6 +58,6 @@ def delete_key(
     name: Annotated[Word, Path(description="The name of the key, or its id")],
     session: WholeAdminSession,
 ) -> None:
-    """End an API key, within five seconds on every server."""
+    """Revoke an API key, within five seconds on every server."""
     with session.whole_engine.begin() as connection:
         revoke_key(connection, name, session.now)

@@ -187,7 +187,7 @@ class RunEdge(TypedDict):
 def get_lineage(
     query: Annotated[asking.LineageQuery, InQuery()], session: ReadSession
 ) -> dict[str, Any]:
-    """Return the lineage of datasets or jobs: jobs, datasets, and the rule that knows each edge."""
+    """Return the lineage of datasets or jobs: jobs, datasets, and the rule that made each edge."""
     if query.granularity == "column":
         return session.answer("/lineage", query)
     if query.around:
@@ -288,7 +288,7 @@ def get_snapshot_lineage(
 def get_impact(
     query: Annotated[asking.ImpactQuery, InQuery()], session: ReadSession
 ) -> dict[str, Any]:
-    """List the columns, tables and jobs that break if a table or a column goes.
+    """List the columns, tables and jobs that depend on a table or a column.
 
     With owners and last readers.
     """
@@ -301,7 +301,7 @@ def get_impact(
 def get_paths(
     query: Annotated[asking.PathsQuery, InQuery()], session: ReadSession
 ) -> dict[str, Any]:
-    """Return the ways from one node to another: all that lies on any, and a shortest one."""
+    """Return the paths from one node to another, and a shortest one."""
     return session.answer("/lineage/paths", query)
 
 
@@ -309,7 +309,7 @@ def get_paths(
 def get_changes(
     query: Annotated[asking.ChangesQuery, InQuery()], session: ReadSession
 ) -> dict[str, Any]:
-    """List the datasets, jobs and edges that came or went between two moments.
+    """List the datasets, jobs and edges added or removed between two moments.
 
     By column also columns and their types.
     """

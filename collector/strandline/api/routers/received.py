@@ -70,7 +70,7 @@ def _asked(connection: Connection, query: EventsQuery) -> EventFilter:
 def get_dead_letters(
     query: Annotated[ReceivedQuery, InQuery()], session: WholeSession
 ) -> dict[str, Any]:
-    """List the records that are no events."""
+    """List the dead letters: records of the topic that are not events."""
     with read_from(session.engine) as connection:
         items, cursor = dead_letters_page(connection, query.limit, query.cursor)
     return {"items": items, "nextCursor": cursor}
@@ -78,7 +78,7 @@ def get_dead_letters(
 
 @router.get("/unread-events", response_model=Page[JSON])
 def get_unread(query: Annotated[ReceivedQuery, InQuery()], session: WholeSession) -> dict[str, Any]:
-    """List events that a fault of the collector kept from being read; its next start takes them."""
+    """List events that a fault of the collector left unread; its next start reads them again."""
     with read_from(session.engine) as connection:
         items, cursor = unread_page(connection, query.limit, query.cursor)
     return {"items": items, "nextCursor": cursor}

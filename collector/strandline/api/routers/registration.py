@@ -53,7 +53,7 @@ def register(
     query: Annotated[RegisteredQuery, InQuery()],
     session: IngestSession,
 ) -> None:
-    """Announce a table of a job, which it reads or writes; visible when a run of it really runs."""
+    """Register a table that a job reads or writes; it is shown once a run has started."""
     announced = _as_in_events(query.namespace, job)
 
     def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:

@@ -1,4 +1,4 @@
-"""`strandline expire TABLE`: which snapshots nobody needs any more, and why the others stay.
+"""`strandline expire TABLE`: the expirable snapshots, and why others are pinned.
 
 It drops nothing by itself.
 

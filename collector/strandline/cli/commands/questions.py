@@ -1,6 +1,6 @@
 """`strandline impact`, `paths`, `changes` and `namespaces`.
 
-What breaks, which way, what changed, who feeds whom.
+Impact, paths, changes, and which namespaces feed which.
 
 Asked of the database, or with --url of a running collector. `impact` ends as diff does, so that a
 CI job may ask it: 0 nothing depends on it, 1 something does, 2 it could not be answered.
@@ -206,7 +206,7 @@ def _types(one: Json) -> str:
 
 
 def run_namespaces(options: Namespace, settings: Settings) -> int:
-    """Print the namespaces and who feeds whom."""
+    """Print the namespaces, and which of them feed which."""
     _print(
         options, _ask(options, settings, "/namespaces", ("limit",)), "/namespaces", _namespace_lines
     )

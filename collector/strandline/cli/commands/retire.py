@@ -25,7 +25,7 @@ def run(options: Namespace, settings: Settings) -> int:
         place = model.places.get(job)
         if place is not None and place.ended is None and not options.even_if_running:
             raise RefusedError(
-                f"{job[1]}: runs (run {place.run}); stop it first, or pass --even-if-running",
+                f"{job[1]} is running (run {place.run}); stop it first, or pass --even-if-running",
                 "running",
             )
         tables = sorted(place.writes) if place is not None else []

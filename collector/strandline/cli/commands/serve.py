@@ -239,7 +239,7 @@ def _alerting(
         engine,
         follower,
         targets_of(settings.alert_targets),
-        lambda why: log.warning("alerts are not looked for", reason=why),
+        lambda why: log.warning("alerts are not checked", reason=why),
         staleness_bound=settings.alert_staleness_seconds,
         interval=settings.alert_seconds,
         networks=settings.export_networks,
@@ -278,9 +278,7 @@ def _take_unread(engine: Engine, log: FilteringBoundLogger) -> None:
     try:
         counts = take_unread(engine, Bugs(log))
     except DBAPIError as error:
-        log.warning(
-            "events that could not be read wait for the next start", reason=reason_of(error)
-        )
+        log.warning("unread events wait for the next start", reason=reason_of(error))
         return
     if counts:
-        log.info("events that could not be read were taken again", **counts)
+        log.info("unread events were read again", **counts)

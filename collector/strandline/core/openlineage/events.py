@@ -221,7 +221,7 @@ def _cut(text: bytes) -> Iterator[bytes]:
                 raise ValueError(f"the array ends before byte {end}, the body does not")
             yield text[start : end - 1].strip()
             return
-    raise ValueError("there are too many brackets in what is no JSON")
+    raise ValueError("not JSON, and with too many brackets")
 
 
 def unread(event: Event, value: bytes) -> bytes:

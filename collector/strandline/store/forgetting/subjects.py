@@ -252,7 +252,7 @@ def _event(_: Connection, subject: Subject) -> dict[str, Any]:
     try:
         hash_ = bytes.fromhex(subject.id)
     except ValueError:
-        raise RefusedError(f"{subject.id!r} is no hash of an event", code="hash") from None
+        raise RefusedError(f"{subject.id!r} is not the hash of an event", code="hash") from None
     return {"hashes": frozenset({hash_})}
 
 

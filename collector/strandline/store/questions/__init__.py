@@ -1,4 +1,4 @@
 """Questions about lineage that take more than one walk.
 
-What breaks, which way, what changed, who feeds whom.
+Impact, paths, changes, and which namespaces feed which.
 """

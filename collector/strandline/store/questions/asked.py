@@ -48,11 +48,11 @@ def selection_between(asked: Asked, *, jobs: bool = False) -> Selection:
     selection, by_column = selection_of(asked), asked.get("granularity") == "column"
     if "column" in selection.kinds and not by_column:
         raise QuestionError(
-            "kind=column needs granularity=column: between tables no column is a node"
+            "kind=column needs granularity=column: a graph of tables has no columns"
         )
     if "job" in selection.kinds and by_column and not jobs:
         raise QuestionError(
-            "kind=job needs granularity=table: between columns a job is no node, each edge names its job"
+            "kind=job needs granularity=table: in a graph of columns each edge names its job"
         )
     return selection
 
