@@ -409,7 +409,7 @@ def test_tokens_are_required_on_loopback_too() -> None:
     [
         (
             {"OIDC_ALGORITHMS": "RS256,none"},
-            "STRANDLINE_OIDC_ALGORITHMS=RS256,none (--oidc-algorithms) is not some of",
+            "STRANDLINE_OIDC_ALGORITHMS=RS256,none (--oidc-algorithms) is not a list of",
         ),
         ({"OIDC_ALGORITHMS": "HS256"}, "(none and HS256 prove nothing)"),
         (
