@@ -91,6 +91,7 @@ def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
     """Asks the plan, for its tree too where that is not known."""
     tree = tree_of_plan(plan, jvm) if tree is None else tree
     reads, rows, faults = list[Read](), list[JavaObject](), list[str]()
+    views = dict[int, tuple[str, str] | None]()
     for mention in chain(mentions_of(plan, tree, jvm), read_by_commands(plan, tree.root, jvm)):
         if mention.unread is not None:
             faults.append(mention.unread)
@@ -99,7 +100,8 @@ def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
             rows.append(mention.rows)
             continue
         try:
-            reads += _known_reads(mention, jvm)
+            view = _view_around(mention, jvm, views)
+            reads += _known_reads(mention, view, jvm)
         except UNREADABLE as error:
             faults.append(unread("an input", error))
     targets = _targets(writes_of(plan, tree.root, jvm, faults), tree.root, jvm, faults)
@@ -154,9 +156,27 @@ def _targets(writes: list[Write], root: Node, jvm: Jvm, faults: list[str]) -> li
     return targets
 
 
-def _known_reads(mention: Mention, jvm: Jvm) -> list[Read]:
+def _known_reads(mention: Mention, view: tuple[str, str] | None, jvm: Jvm) -> list[Read]:
     knowing = identified(mention, jvm)
-    return list(_reads(mention, *knowing, jvm)) if knowing is not None else []
+    if knowing is None:
+        return []
+    reads = _reads(mention, *knowing, jvm)
+    return [replace(read, dataset=replace(read.dataset, through=(view,))) for read in reads]
+
+
+def _view_around(
+    mention: Mention, jvm: Jvm, known: dict[int, tuple[str, str] | None]
+) -> tuple[str, str] | None:
+    """Return namespace and name of the innermost known view whose query mentions it."""
+    view = mention.within
+    while view is not None:
+        if id(view) not in known:
+            knowing = identified(view, jvm) if view.unread is None else None
+            known[id(view)] = (knowing[1].namespace, knowing[1].name) if knowing else None
+        if (found := known[id(view)]) is not None:
+            return found
+        view = view.within
+    return None
 
 
 def _remember(parts: Parts, jvm: Jvm) -> None:

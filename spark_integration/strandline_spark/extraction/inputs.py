@@ -59,4 +59,6 @@ def distinct(datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
 
 def _joined(earlier: Dataset, later: Dataset) -> Dataset:
     snapshots = each_once((*earlier.snapshots, *later.snapshots))
-    return replace(earlier, snapshots=snapshots, streamed=earlier.streamed or later.streamed)
+    through = tuple(dict.fromkeys((*earlier.through, *later.through)))
+    streamed = earlier.streamed or later.streamed
+    return replace(earlier, snapshots=snapshots, streamed=streamed, through=through)

@@ -12,6 +12,7 @@ from typing import Any
 
 from strandline_spark.extraction.brought_in import BROUGHT_IN
 from strandline_spark.extraction.unread import UNREADABLE, unread
+from strandline_spark.formats.catalog_tables import SESSION_CATALOG
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.registry import PLANS_IN, READS
 from strandline_spark.jvm.class_names import IDENTIFIER
@@ -28,6 +29,7 @@ from strandline_spark.jvm.client import (
 )
 from strandline_spark.jvm.method_handles import UNKNOWN
 from strandline_spark.jvm.parsed_texts import kind_and_place
+from strandline_spark.model.inlined_views import parts_in
 from strandline_spark.model.statement import Field
 from strandline_spark.plans.schemas import fields_of, schema_of
 from strandline_spark.plans.tree import Node, is_tree, tree_of
@@ -46,11 +48,19 @@ _UNSTARTED_LEAVES = {
 DATA_LEAVES = V2_LEAVES | STREAM_LEAVES | V1_LEAVES | _UNSTARTED_LEAVES
 
 
-def mentions_of(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
-    """All data that a plan reads, its subqueries and the plans inside a command included."""
-    yield from _of_leaves(plan, tree, jvm)
-    for subquery in jvm.sequence(plan.subqueriesAll()) if tree.nests else ():
-        yield from _of_leaves(subquery, tree_of_plan(subquery, jvm), jvm)
+def mentions_of(
+    plan: JavaObject, tree: Tree, jvm: Jvm, within: Mention | None = None
+) -> Iterator[Mention]:
+    """All data that a plan reads, its subqueries and the plans inside a command included.
+
+    `within` is the view that the plan belongs to.
+    """
+    subqueries = jvm.sequence(plan.subqueriesAll()) if tree.nests else ()
+    views = _Views(jvm, bool(subqueries))
+    yield from _of_leaves(plan, tree, jvm, views, within)
+    for subquery in subqueries:
+        around = views.around(subquery) or within
+        yield from _of_leaves(subquery, tree_of_plan(subquery, jvm), jvm, views, around)
 
 
 def read_by_commands(plan: JavaObject, root: Node, jvm: Jvm) -> Sequence[Mention]:
@@ -65,46 +75,97 @@ def read_by_commands(plan: JavaObject, root: Node, jvm: Jvm) -> Sequence[Mention
         return [Mention(unread=unread(root.name, error))]
 
 
-def _of_leaves(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
+class _Views:
+    """The views of a catalog that a plan and its subqueries read.
+
+    A subquery is known by its hash: it stands apart from the plan that it belongs to.
+    """
+
+    def __init__(self, jvm: Jvm, nests: bool) -> None:
+        self._jvm = jvm
+        self._nests = nests
+        self._of_subqueries: dict[int, Mention] = {}
+
+    def around(self, subquery: JavaObject) -> Mention | None:
+        """Return the innermost of the views found so far whose query the subquery belongs to."""
+        return self._of_subqueries.get(subquery.hashCode()) if self._of_subqueries else None
+
+    def found(
+        self, plan: JavaObject, root: Node, unused: frozenset[int], within: Mention | None
+    ) -> tuple[list[Mention], dict[int, Mention]]:
+        """Return the views that a plan reads, and by the ids of its leaves the innermost view around each."""
+        views, of_leaves = list[Mention](), dict[int, Mention]()
+        waiting = [(root, Later(lambda: plan), within)]
+        while waiting:
+            node, below, around = waiting.pop()
+            if id(node) in unused:
+                continue
+            view = _view_at(node, below, self._jvm)
+            if view is not None:
+                around = replace(view, within=around)
+                views.append(around)
+                for subquery in self._jvm.sequence(below.subqueriesAll()) if self._nests else ():
+                    self._of_subqueries[subquery.hashCode()] = around
+            if around is not None and not node.children:
+                of_leaves[id(node)] = around
+            for index, child in enumerate(node.children):
+                waiting.append((child, Later(partial(_child, below, index)), around))
+        return views, of_leaves
+
+
+def _of_leaves(
+    plan: JavaObject, tree: Tree, jvm: Jvm, views: _Views, within: Mention | None = None
+) -> Iterator[Mention]:
     slot, leaves, unused = 0, Leaves(plan, tree.root), unused_nodes(tree.root)
+    of_catalog, views_around = views.found(plan, tree.root, unused, within)
     for index, node in enumerate(leaves.nodes):
         if id(node) in unused:
             slot += _is_source(node)
             continue
-        leaf = Later(partial(leaves.__getitem__, index))
+        leaf, around = Later(partial(leaves.__getitem__, index)), views_around.get(id(node))
         if node.name == "LogicalRDD":
             yield Mention(rows=leaf)
         if node.name in DATA_LEAVES | _UNBOUND_LEAVES:
-            yield from (replace(mention, slot=slot) for mention in _mentions(leaf, node, jvm))
+            for mention in _mentions(leaf, node, jvm):
+                yield replace(mention, slot=slot, within=around)
         slot += _is_source(node)
         for name, inner in nested_plans(node):
-            yield from mentions_of(getattr(leaf, name)(), replace(tree, root=inner), jvm)
-    yield from _views(plan, tree.root, unused, jvm)
+            inner_tree = replace(tree, root=inner)
+            yield from mentions_of(getattr(leaf, name)(), inner_tree, jvm, around)
+    yield from of_catalog
 
 
-def _views(plan: JavaObject, root: Node, unused: frozenset[int], jvm: Jvm) -> Iterator[Mention]:
-    """Yield the views of a catalog that a plan reads.
+def _view_at(node: Node, plan: JavaObject, jvm: Jvm) -> Mention | None:
+    """Return the mention of the view that a node of a plan is; None if it is none of a catalog."""
+    if node.name == "View":
+        return None if plan.isTempView() else _view(plan)
+    if node.name != "SubqueryAlias":
+        return None
+    identifier = node.fields.get("identifier", node.fields)  # in JSON, or in rows
+    parts = parts_in(str(identifier.get("name", "")))
+    if parts is not None:
+        return _inlined_view(plan, parts, jvm)
+    return _view_of_catalog(plan, jvm) if _may_be_view(node) else None
 
-    What such a view reads in turn is below it: further views there are not the plan's own inputs.
-    """
-    waiting = [(root, Later(lambda: plan))]
-    while waiting:
-        node, below = waiting.pop()
-        if id(node) in unused:
-            continue
-        if node.name == "View" and not below.isTempView():
-            yield _view(below)
-            continue
-        if _may_be_view(node) and (view := _view_of_catalog(below, jvm)) is not None:
-            yield view
-            continue
-        for index, child in enumerate(node.children):
-            waiting.append((child, Later(partial(_child, below, index))))
+
+def _inlined_view(alias: JavaObject, parts: Sequence[str], jvm: Jvm) -> Mention:
+    """Return the mention of a view whose query stands in its place, to be read at a version."""
+    catalog, *namespace, name = parts
+    schema = fields_of(alias.schema())
+    if catalog == SESSION_CATALOG:
+        options = {"database": ".".join(namespace), "view": name}
+        return Mention(schema, provider="view", options=options)
+    return Mention(
+        schema,
+        catalog=jvm.session.sessionState().catalogManager().catalog(catalog),
+        identifier=jvm.static(IDENTIFIER, "of")(jvm.array("java.lang.String", *namespace), name),
+        provider="view",
+    )
 
 
 def _may_be_view(node: Node) -> bool:
     """Return whether it is a query under the whole name of something in a catalog."""
-    if node.name != "SubqueryAlias" or not node.children[0].children:
+    if not node.children[0].children:
         return False
     identifier = node.fields.get("identifier", node.fields)  # in JSON, or in rows
     return "," in identifier.get("qualifier", "") and node.children[0].name != "View"
@@ -174,7 +235,7 @@ def _aligned(stream: Mention, jvm: Jvm) -> list[Mention]:
     found = []
     for name in options["tables"].split(","):
         plan = jvm.session.table(name.strip()).queryExecution().analyzed()
-        table = next(_of_leaves(plan, tree_of_plan(plan, jvm), jvm))
+        table = next(mentions_of(plan, tree_of_plan(plan, jvm), jvm))
         own = {column.name.lower() for column in table.schema}
         columns = tuple(
             (expr_id, column) for expr_id, column in stream.columns if column.lower() in own

@@ -85,17 +85,22 @@ class Recalled:
     def sources(
         self, origins: Iterable[tuple[str, str]], present: Sequence[Dataset]
     ) -> list[Dataset]:
-        """The datasets that the rows and their columns come from although the statement itself does not read them."""
+        """The datasets that the rows and their columns come from although the statement itself does not read them.
+
+        With the views that they were read through.
+        """
         here = {(dataset.namespace, dataset.name) for dataset in present}
         remembered = [
             self._read,
             *{id(sources): sources for sources in self._used.values()}.values(),
         ]
-        missing = [
-            origin for origin in dict.fromkeys((*origins, *self._read)) if origin not in here
-        ]
-        found = (
-            next((sources[origin] for sources in remembered if origin in sources), None)
-            for origin in missing
-        )
-        return [dataset for dataset in found if dataset is not None]
+        waiting = [*origins, *self._read]
+        found = list[Dataset]()
+        for origin in waiting:
+            sources = next((sources for sources in remembered if origin in sources), None)
+            if origin in here or sources is None:
+                continue
+            here.add(origin)
+            found.append(sources[origin])
+            waiting += [view for view in sources[origin].through if view is not None]
+        return found

@@ -32,4 +32,5 @@ class Mention:
     )
     rows: JavaObject = None  # a LogicalRDD, of whose rows the plan says nothing more
     unread: str | None = None  # why nothing more is known of it
+    within: Mention | None = None  # the innermost view whose query mentions it
     slot: int = 0  # which of a streaming query's sources it is, in the order of its offset log

@@ -135,6 +135,8 @@ class Dataset:
     snapshots: tuple[Snapshot, ...] = ()
     facets: Mapping[str, Any] = field(default_factory=dict)  # facets of a provider's own
     streamed: bool = False  # a source of a streaming query, consumed up to its snapshot
+    # The views whose queries read it, by namespace and name; None: the statement itself does.
+    through: tuple[tuple[str, str] | None, ...] = (None,)
 
     @property
     def is_view(self) -> bool:

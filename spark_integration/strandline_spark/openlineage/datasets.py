@@ -38,6 +38,7 @@ from strandline_spark.openlineage.facets import (
     OtherSnapshot,
     StrandlineSnapshotInputDatasetFacet,
     StrandlineSnapshotOutputDatasetFacet,
+    View,
 )
 from strandline_spark.openlineage.redaction import Clean
 from strandline_spark.openlineage.to_json import shared
@@ -105,6 +106,7 @@ def merged(first: Dataset, second: Dataset) -> Dataset:
         snapshots=each_once((*first.snapshots, *second.snapshots)),
         facets={**first.facets, **second.facets},
         streamed=first.streamed or second.streamed,
+        through=tuple(dict.fromkeys((*first.through, *second.through))),
     )
 
 
@@ -113,8 +115,24 @@ def _input(dataset: Dataset) -> InputDataset:
         namespace=dataset.namespace,
         name=dataset.name,
         facets=_facets(dataset),
-        inputFacets=_snapshot_facet(dataset.snapshots, StrandlineSnapshotInputDatasetFacet),
+        inputFacets=_input_facets(dataset),
     )
+
+
+def _input_facets(dataset: Dataset) -> dict[str, Any]:
+    """The snapshot that was read, and the views that the dataset was read through."""
+    facets = _snapshot_facet(dataset.snapshots, StrandlineSnapshotInputDatasetFacet)
+    through = [
+        View(namespace=view[0], name=view[1]) for view in dataset.through if view is not None
+    ]
+    if not through:
+        return facets
+    facet = facets.setdefault(
+        "strandline_snapshot", StrandlineSnapshotInputDatasetFacet(format=dataset.format)
+    )
+    facet.through = through
+    facet.direct = True if None in dataset.through else None
+    return facets
 
 
 def _output(output: Output, statement: Statement, *, explicit: bool) -> OutputDataset:

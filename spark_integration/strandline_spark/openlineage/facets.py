@@ -98,11 +98,21 @@ class _Snapshot:
     sameRowsAs: list[OtherSnapshot] | None = None  # noqa: N815
 
 
+@attr.define
+class View:
+    """A view whose query read the dataset."""
+
+    namespace: str
+    name: str
+
+
 @attr.define(kw_only=True)
 class StrandlineSnapshotInputDatasetFacet(_Snapshot, InputDatasetFacet):
-    """The snapshot of a table that was read."""
+    """The snapshot of a table that was read, or the views that a dataset was read through."""
 
     skippedChanges: bool | None = None  # noqa: N815
+    through: list[View] | None = None
+    direct: bool | None = None
 
     @staticmethod
     def _get_schema() -> str:

@@ -73,7 +73,10 @@ NODES: dict[str, Fields] = {
     f"{LOGICAL}WithCTE": {},
     f"{LOGICAL}CTERelationDef": {"id": "id"},
     f"{LOGICAL}CTERelationRef": {"cteId": "cteId", **_ATTRIBUTES},
-    f"{LOGICAL}SubqueryAlias": {"qualifier": "identifier.qualifier.toString"},
+    f"{LOGICAL}SubqueryAlias": {
+        "name": "identifier.name",
+        "qualifier": "identifier.qualifier.toString",
+    },
     f"{LOGICAL}View": {},
     f"{LOGICAL}Distinct": {},
     f"{LOGICAL}Union": {},

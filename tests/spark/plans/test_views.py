@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from fixtures.spark_lake import formats, needs
+from strandline_spark.consistency.reading.followed_views import View
 from strandline_spark.consistency.table_identity import Identities
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.model.statement import Statement
+from strandline_spark.openlineage.datasets import inputs_of
 
 pytestmark = pytest.mark.spark
 iceberg = needs("iceberg")
@@ -29,6 +31,15 @@ def database(lake: Any) -> Iterator[None]:
 def read_by(frame: Any, rows_after: int) -> Statement:
     """Return what a query reads, its plan asked for as JSON, or as rows."""
     return PlanReader(frame.sparkSession, rows_after).at_start(frame._jdf.queryExecution())
+
+
+def behind(statement: Statement) -> dict[str | None, list[str | None]]:
+    """Return by each input the views that it was read through; None: the statement itself."""
+    names = {(one.namespace, one.name): one.table for one in statement.inputs}
+    return {
+        one.table: [None if view is None else names[view] for view in one.through]
+        for one in statement.inputs
+    }
 
 
 def tables(statement: Statement) -> set[str | None]:
@@ -55,7 +66,7 @@ def test_view_is_an_input_beside_its_tables(lake: Any, provider: str, rows_after
     frame.createOrReplaceTempView("passing")
     for query, read in (
         ("SELECT next FROM passing", {base, view}),
-        (f"SELECT next FROM {outer}", {base, outer}),
+        (f"SELECT next FROM {outer}", {base, view, outer}),
         (f"SELECT id FROM seen.{table} WHERE id IN (SELECT id FROM {view})", {base, view}),
         (f"WITH unused AS (SELECT * FROM {view}) SELECT id FROM seen.{table}", {base}),
     ):
@@ -91,3 +102,83 @@ def test_view_that_is_made_and_read_is_one_dataset(lake: Any) -> None:
 
     assert (made.namespace, made.name) == (read.namespace, read.name)
     assert made.name == "spark_catalog.seen.v"
+
+
+@pytest.fixture(scope="module", params=["parquet", pytest.param("delta", marks=delta), "iceberg"])
+def views(request: pytest.FixtureRequest, lake: Any) -> str:
+    """Return the database with two tables, a view, and a view on that view."""
+    if request.param == "iceberg" and "iceberg" not in formats():
+        pytest.skip("Iceberg's jar is not there")
+    catalog = "lake" if request.param == "iceberg" else "spark_catalog"
+    database = f"{catalog}.behind_{request.param}"
+    lake.sql(f"CREATE NAMESPACE {database}")
+    for table in ("a", "b"):
+        lake.sql(f"CREATE TABLE {database}.{table} USING {request.param} AS SELECT 1 AS id")
+    lake.sql(
+        f"CREATE VIEW {database}.v AS SELECT id FROM {database}.a"
+        f" WHERE id IN (SELECT id FROM {database}.b)"
+    )
+    lake.sql(f"CREATE VIEW {database}.w AS SELECT id + 1 AS next FROM {database}.v")
+    return database
+
+
+@pytest.mark.parametrize("rows_after", [0, 200_000])
+def test_inputs_say_which_views_they_were_read_through(
+    lake: Any, views: str, rows_after: int
+) -> None:
+    a, b, v, w = (f"{views}.{name}" for name in "abvw")
+
+    expected: tuple[tuple[str, dict[str, list[str | None]]], ...] = (
+        (f"SELECT id FROM {v}", {v: [None], a: [v], b: [v]}),
+        (f"SELECT next FROM {w}", {w: [None], v: [w], a: [v], b: [v]}),
+        (f"SELECT id FROM {v} JOIN {a} USING (id)", {v: [None], a: [v, None], b: [v]}),
+        (f"SELECT next FROM {w} JOIN {v} ON next = id", {w: [None], v: [w, None], a: [v], b: [v]}),
+        (
+            f"SELECT id FROM {a} WHERE id IN (SELECT next FROM {w})",
+            {w: [None], v: [w], a: [None, v], b: [v]},
+        ),
+    )
+    for query, through in expected:
+        found = behind(read_by(lake.sql(query), rows_after))
+        assert {name: set(of) for name, of in found.items()} == {
+            name: set(of) for name, of in through.items()
+        }, query
+    lake.table(w).createOrReplaceTempView("passing")
+    made = lake.table("passing").filter("next > 1").select("next")
+    assert behind(read_by(made, rows_after)) == {w: [None], v: [w], a: [v], b: [v]}
+
+
+def test_replaced_view_shows_what_it_read_then(lake: Any, views: str) -> None:
+    a, b, seen = (f"{views}.{name}" for name in ("a", "b", "seen"))
+    lake.sql(f"CREATE VIEW {seen} AS SELECT id FROM {a}")
+    before = behind(read_by(lake.table(seen), 0))
+    lake.sql(f"CREATE OR REPLACE VIEW {seen} AS SELECT id FROM {b}")
+
+    assert before == {a: [seen], seen: [None]}
+    assert behind(read_by(lake.table(seen), 0)) == {b: [seen], seen: [None]}
+
+
+def test_event_names_the_views_that_an_input_was_read_through(lake: Any, views: str) -> None:
+    a, v, w = (f"{views}.{name}" for name in "avw")
+    statement = read_by(lake.sql(f"SELECT next FROM {w} JOIN {a} ON next = id"), 0)
+    facets: dict[str, dict[str, Any]] = {
+        one.name: (one.inputFacets or {}) for one in inputs_of([statement])
+    }
+    names = {one.table: one.name for one in statement.inputs}
+
+    assert "strandline_snapshot" not in facets[names[w]]
+    of_view, of_table = (facets[names[name]]["strandline_snapshot"] for name in (v, a))
+    assert [(view.name, of_view.direct) for view in of_view.through] == [(names[w], None)]
+    assert [(view.name, of_table.direct) for view in of_table.through] == [(names[v], True)]
+
+
+def test_view_whose_query_stands_in_its_place_is_named(lake: Any, views: str) -> None:
+    a, b, v, w = (f"{views}.{name}" for name in "abvw")
+    inner = f"SELECT id FROM {a} WHERE id IN (SELECT id FROM {b})"
+    of_v = View(inner, selected=("id",), columns=("id",), name=tuple(v.split("."))).around(inner)
+    outer = f"SELECT id + 1 FROM {of_v}"
+    of_w = View(outer, selected=("n", "n"), columns=("next",), name=tuple(w.split(".")))
+
+    for rows_after in (0, 200_000):
+        found = behind(read_by(lake.sql(f"SELECT next FROM {of_w.around(outer)}"), rows_after))
+        assert found == {w: [None], v: [w], a: [v], b: [v]}

@@ -14,14 +14,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from strandline_spark.consistency.reading.sql_text import quoted
+from strandline_spark.formats.catalog_tables import SESSION_CATALOG
 from strandline_spark.jvm.class_names import VIEW_CATALOG
+from strandline_spark.model.inlined_views import alias_of
 
 
 @dataclass(frozen=True, slots=True)
 class View:
     """A view's query, the catalog and namespace in which its names are looked up, and what its columns are called.
 
-    `sql` is None where the view was made of a DataFrame: there is no text to follow.
+    `sql` is None where the view was made of a DataFrame: there is no text to follow. `name` is the
+    view's catalog, namespace and name; a temporary view has none.
     """
 
     sql: str | None
@@ -29,6 +32,7 @@ class View:
     selected: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     conf: Mapping[str, str] = field(default_factory=dict)
+    name: tuple[str, ...] = ()
 
     def around(self, sql: str) -> str:
         """The view's columns out of a query.
@@ -36,13 +40,15 @@ class View:
         >>> View("...", (), ("a", "b"), ("x", "b")).around("SELECT a, b FROM t")
         '(SELECT `a` AS `x`, `b` AS `b` FROM (\\nSELECT a, b FROM t\\n))'
         """
+        alias = f" AS {quoted([alias_of(self.name)])}" if self.name else ""
         if len(set(self.selected)) < len(self.selected) or len(self.selected) != len(self.columns):
-            return f"(SELECT * FROM (\n{sql}\n) AS v({', '.join(quoted([one]) for one in self.columns)}))"
+            columns = ", ".join(quoted([one]) for one in self.columns)
+            return f"(SELECT * FROM (\n{sql}\n){alias or ' AS v'}({columns}))"
         chosen = (
             f"{quoted([old])} AS {quoted([new])}"
             for old, new in zip(self.selected, self.columns, strict=True)
         )
-        return f"(SELECT {', '.join(chosen)} FROM (\n{sql}\n))"
+        return f"(SELECT {', '.join(chosen)} FROM (\n{sql}\n){alias})"
 
 
 def view_of(spark: SparkSession, parts: Sequence[str]) -> View | None:
@@ -55,20 +61,24 @@ def view_of(spark: SparkSession, parts: Sequence[str]) -> View | None:
     while str(plan.getClass().getSimpleName()) == "SubqueryAlias":
         plan = plan.child()
     if str(plan.getClass().getSimpleName()) == "View":
-        return _of_description(plan.desc())
+        return _of_description(plan.desc(), temporary=bool(plan.isTempView()))
     if plan.children().size() == 0 and plan.getClass().getSimpleName() != "LogicalRDD":
         return None
     return _of_catalog(spark, parts) or View(None)
 
 
-def _of_description(description: Any) -> View:
+def _of_description(description: Any, *, temporary: bool) -> View:
     if not description.viewText().isDefined():
         return View(None)
     columns = _texts(description.schema().fieldNames())
     conf = _pairs(description.viewSQLConfigs())
     home = tuple(_sequence(description.viewCatalogAndNamespace()))
     selected = tuple(_sequence(description.viewQueryColumnNames())) or columns
-    return View(str(description.viewText().get()), home, selected, columns, conf)
+    name: tuple[str, ...] = ()
+    if not temporary:
+        identifier = description.identifier()
+        name = SESSION_CATALOG, str(identifier.database().get()), str(identifier.table())
+    return View(str(description.viewText().get()), home, selected, columns, conf, name)
 
 
 def _of_catalog(spark: SparkSession, parts: Sequence[str]) -> View | None:
@@ -91,7 +101,9 @@ def _of_catalog(spark: SparkSession, parts: Sequence[str]) -> View | None:
         return None
     columns = _texts(found.schema().fieldNames())
     home = (str(found.currentCatalog() or catalog.name()), *_texts(found.currentNamespace()))
-    return View(str(found.query()), home, _texts(found.queryColumnNames()), columns)
+    name = (str(catalog.name()), *space, names[-1])
+    selected = _texts(found.queryColumnNames())
+    return View(str(found.query()), home, selected, columns, name=name)
 
 
 def _identifier(spark: SparkSession, space: Sequence[str], name: str) -> Any:
