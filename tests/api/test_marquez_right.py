@@ -56,6 +56,24 @@ def test_a_new_start_hides_no_lineage(engine: Engine, marquez: httpx.Client) -> 
     assert (graph[2]["data"]["inputs"], graph[2]["data"]["outputs"]) == ([ORDERS], [SUMS])
 
 
+def test_view_is_joined_with_its_table_and_its_reader(
+    engine: Engine, marquez: httpx.Client
+) -> None:
+    view = {"namespace": "hive://lake", "name": "recent"}
+    read = {"strandline_snapshot": {"format": "hive", "through": [view]}}
+    inputs = [dataset("recent"), dataset("orders", own=read)]
+    store(engine, [event("COMPLETE", 1, "sum", 5, inputs, [dataset("sums")])])
+
+    graph = marquez.get("/lineage", params={"nodeId": "dataset:hive://lake:sums"}).json()["graph"]
+
+    ends = {(edge["origin"], edge["destination"]) for node in graph for edge in node["inEdges"]}
+    assert {tuple(end.rpartition(":")[2] for end in pair) for pair in ends} == {
+        ("orders", "recent"),
+        ("recent", "sum"),
+        ("sum", "sums"),
+    }
+
+
 @pytest.mark.parametrize("body", [b"{", b"", b"[1", b'{"a": NaN}', b"\xff"])
 def test_malformed_json_gets_400(shared_marquez: httpx.Client, body: bytes) -> None:
     assert shared_marquez.put("/tags/a", content=body).status_code == 400

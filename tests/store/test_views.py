@@ -41,12 +41,17 @@ def create_view(kind: str, at: float) -> dict[str, Any]:
     return one | {"job": one["job"] | {"facets": BATCH}}
 
 
-def micro_batch(number: int, *, stated: bool) -> dict[str, Any]:
-    """A micro-batch that reads a snapshot of the table below the view, and says that it reads both."""
+def micro_batch(number: int, *, stated: bool, through: bool) -> dict[str, Any]:
+    """A micro-batch that reads a snapshot of the table below the view, and says that it reads both.
+
+    through: also that it reads the table through the view.
+    """
     carried = {"barrierId": number} if stated else {}
     since = {"fromSnapshotId": f"a{number - 1}"} if number > 1 else {}
     parent = {"parentSnapshotId": f"c{number - 1}"} if number > 1 else {}
-    read = {"format": "iceberg", "snapshotId": f"a{number}", **since, **carried}
+    read: dict[str, Any] = {"format": "iceberg", "snapshotId": f"a{number}", **since, **carried}
+    if through:
+        read["through"] = [{"namespace": LAKE, "name": VIEW[1]}]
     made = {"format": "iceberg", "snapshotId": f"c{number}", "operation": "append"}
     at = 10.0 * number + 5
     return event(
@@ -59,9 +64,10 @@ def micro_batch(number: int, *, stated: bool) -> dict[str, Any]:
     )
 
 
+@pytest.mark.parametrize("through", [False, True])
 @pytest.mark.parametrize("stated", [False, True])
 def test_view_among_the_inputs_of_a_stream_keeps_no_barrier_back(
-    engine: Engine, stated: bool
+    engine: Engine, stated: bool, through: bool
 ) -> None:
     begins = started("to_c", 13, ["db.a"], ["db.c"], domain="d")
     events = [
@@ -70,11 +76,11 @@ def test_view_among_the_inputs_of_a_stream_keeps_no_barrier_back(
         create_view("START", 11),
         create_view("COMPLETE", 12),
         begins | {"inputs": [*begins["inputs"], view("input")]},
-        micro_batch(1, stated=stated),
+        micro_batch(1, stated=stated, through=through),
         committed("to_a", 20, 2, {}, {"db.a": "a2"}, domain="d"),
-        micro_batch(2, stated=stated),
+        micro_batch(2, stated=stated, through=through),
         committed("to_a", 30, 3, {}, {"db.a": "a3"}, domain="d", parents={"db.a": "a2"}),
-        micro_batch(3, stated=stated),
+        micro_batch(3, stated=stated, through=through),
     ]
     follower, caches = Follower(engine), Caches()
     for one in events:

@@ -131,10 +131,10 @@ def _data(connection: Connection, nodes: list[Answer], now: int) -> dict[str, An
 
 
 def _link(data: Mapping[str, Answer], source: str, target: str) -> None:
-    """Note a dataset with the job that reads or writes it."""
+    """Note a dataset with the job that reads or writes it. A view has no job."""
     if target.startswith("job:"):
         data[target]["inputs"].append(data[source]["id"])
-    else:
+    elif source.startswith("job:"):
         data[source]["outputs"].append(data[target]["id"])
 
 
