@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from strandline.core.access.granted import Access
 from strandline.execution.edge_rows import job_edge_rows
 from strandline.store.lineage.relations import View
 from strandline.store.questions.asked import ANSWERS
+from strandline.store.sql.narrowed import narrowed
 from worlds.builders import Json
 from worlds.scenarios.bank import FACET
 from worlds.scenarios.plain import columns, creates, run
@@ -161,6 +163,43 @@ def test_readers_of_a_replaced_view_keep_its_tables_of_then(
     assert edges_of(engine, "v", "downstream") == {
         *("v -> job_1", "job_1 -> o1", "v -> job_2", "job_2 -> o2")
     }
+
+
+def test_replaced_view_joins_nothing_with_what_read_it_before(engine: Engine) -> None:
+    looked = run("COMPLETE", 2, "job_look", ["v", through("old", "v")])
+    fill(engine, [*REPLACED, looked])
+
+    with reader(engine) as connection:
+        asked = {"from": "dataset:db:new", "to": "dataset:db:o1"}
+        assert ANSWERS["/lineage/paths"](connection, asked, NOW)["shortest"] == []
+    assert impact_of(engine, "new") == {"v", "job_v", "job_2", "o2"}
+    assert impact_of(engine, "new", column="x") == {"job_v", "job_2", "v", "o2"}
+    assert "job_look" in impact_of(engine, "old")
+
+
+def test_streaming_query_reads_the_view(engine: Engine) -> None:
+    alone = {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK"}}
+    alone["jobType"]["emissionPattern"] = {"eventType": "COMPLETE_SNAPSHOT"}
+    read = ["v", through("t", "v")]
+    made = [columns("o", x=("t", "x"))]
+    begun = run("START", 1, "job_a", read, made, of_job=alone)
+    fill(engine, [begun, run("RUNNING", 2, "job_a", read, made, of_job=alone)])
+
+    whole = {"t -> v", "v -> job_a", "job_a -> o"}
+    assert edges_of(engine, "o") == edges_of(engine, "t") == whole
+    running = view("2026-11-20T12:00:10Z", live=True)
+    assert edges_of(engine, "o", at=running) == whole
+
+
+def test_view_that_a_key_may_not_see_leaves_the_table_joined(engine: Engine) -> None:
+    hidden = [{"namespace": "other", "name": "v"}]
+    facet = FACET | {"format": "iceberg", "through": hidden}
+    table = {"namespace": "db", "name": "t", "inputFacets": {"strandline_snapshot": facet}}
+    fill(engine, [run("COMPLETE", 1, "job_a", [hidden[0], table], ["o"])])
+
+    with narrowed(engine, Access("key", frozenset(), ("db", "ns"))).connect() as connection:
+        answer = ANSWERS["/lineage"](connection, {"node": "dataset:db:o"}, NOW)
+    assert names(answer) == {"t -> job_a", "job_a -> o"}
 
 
 def test_job_that_read_a_view_before_and_after_it_was_replaced_has_both(engine: Engine) -> None:

@@ -188,7 +188,7 @@ def _only_reading(connection: Connection, removal: Removal, tables: Items) -> li
         for id_, distance in distances.items()
         if removal.depth is None or distance < removal.depth
     ]
-    graph = TableGraph(connection, removal.view)
+    graph = TableGraph(connection, removal.view, starts=frozenset([removal.node.id]))
     readers: dict[int, int] = {}
     for step in graph.steps(within, Direction.DOWNSTREAM, MOST_READERS) if within else ():
         if step.is_view and step.source is not None:

@@ -68,7 +68,7 @@ def _of_tables(connection: Connection, way: Way) -> Answer:
         if node.kind == "job"
         for id_ in ids
     )
-    graph = TableGraph(connection, way.view, jobs)
+    graph = TableGraph(connection, way.view, jobs, starts=frozenset([*first, *last]))
     found, walked = _found(graph, first, last, way, eq)
     for shown, step in found.steps.items():
         graph.reasons[shown] = graph.reasons[step]
@@ -138,6 +138,7 @@ def _of_columns(connection: Connection, way: Way) -> Answer:
         if node.kind == "job"
         for id_, _ in ids
     )
+    graph.starts = frozenset([dataset for dataset, _ in (*first, *last)])
     found, walked = _found(graph, first, last, way, _same_place)
     for shown, step in found.steps.items():
         graph.origins[shown] = graph.origins[step]
