@@ -128,3 +128,46 @@ def test_swap_of_two_tables_leaves_each_its_own_barriers(engine: Engine) -> None
             assert (model.domain_of[A], model.done[A].order) == ("two", [1, 2, 3])
             assert (model.domain_of[B], model.done[B].order) == ("one", [1, 2])
             assert (LAKE, "db.tmp") not in model.domain_of
+
+
+def at_place(place: str, name: str, barrier: int | None = None) -> dict[str, Any]:
+    """A table that facts call by its place, with its name in a catalog, and its snapshot."""
+    made = {"snapshotId": f"{barrier}", "format": "iceberg", "barrierId": barrier}
+    one = dataset(place, "output", made if barrier is not None else None)
+    link = {"namespace": LAKE, "name": name, "type": "TABLE"}
+    one["facets"]["symlinks"] = facet({"identifiers": [link]})
+    return one
+
+
+def test_name_that_moves_between_places_moves_no_barriers(engine: Engine) -> None:
+    """Iceberg's tables stay where they are; the other table with that name moves its place later."""
+
+    def filled(job: str, number: int, place: str, name: str, at: float) -> list[dict[str, Any]]:
+        begins = started(job, at - 1, [], [], domain=job, run=number)
+        commits = committed(job, at, number, {}, {}, domain=job, run=number)
+        begins["outputs"] = [at_place(place, name)]
+        commits["outputs"] = [at_place(place, name, number)]
+        return [begins, commits]
+
+    moved = renamed("db.a", "/wh/p", 25)
+    moved["outputs"][0]["facets"]["symlinks"] = at_place("", "db.b")["facets"]["symlinks"]
+    again = {**moved, "eventTime": renamed("db.a", "/wh/p", 26)["eventTime"]}
+    follower = follow(
+        engine,
+        [
+            filled("one", 1, "/wh/p", "db.a", 10),
+            [moved],
+            filled("two", 1, "/wh/q", "db.a", 30),
+            [again],
+            filled("one", 2, "/wh/p", "db.b", 40),
+            [renamed("/wh/q", "/wh/r", 45)],
+            filled("two", 2, "/wh/r", "db.c", 50),
+        ],
+    )
+
+    for server in (follower, Follower(engine)):
+        with server.model() as model:
+            assert model.done[LAKE, "/wh/p"].order == [1, 2]
+            assert model.done[LAKE, "/wh/r"].order == [1, 2]
+            assert model.domain_of[LAKE, "/wh/r"] == "two"
+            assert (LAKE, "/wh/q") not in model.domain_of

@@ -178,9 +178,9 @@ def test_replaced_view_joins_nothing_with_what_read_it_before(engine: Engine) ->
 
 
 def test_streaming_query_reads_the_view(engine: Engine) -> None:
-    alone = {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK"}}
+    alone: Json = {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK"}}
     alone["jobType"]["emissionPattern"] = {"eventType": "COMPLETE_SNAPSHOT"}
-    read = ["v", through("t", "v")]
+    read: list[str | Json] = ["v", through("t", "v")]
     made = [columns("o", x=("t", "x"))]
     begun = run("START", 1, "job_a", read, made, of_job=alone)
     fill(engine, [begun, run("RUNNING", 2, "job_a", read, made, of_job=alone)])

@@ -1,6 +1,7 @@
 """Renames of tables, as facts for the model of versions."""
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, insert, select, true
 
@@ -27,38 +28,55 @@ def all_renames(connection: Connection) -> list[TableRenamed]:
 
 
 def _renames(connection: Connection, which: ColumnElement[bool]) -> list[TableRenamed]:
-    """Return renames; one that leaves the table the name by which facts call it is none."""
+    """Return renames, but those that leave a table the name by which facts call it.
+
+    That is so where only a name in a catalog moved, and the table stays at its place.
+    """
     links = dataset_aliases.c
     query = select(dataset_aliases).where(which, links.type == RENAMED)
     moves = [Alias(*row) for row in connection.execute(query.order_by(links.at))]
     if not moves:
         return []
-    ends = {id_ for move in moves for id_ in (move.dataset_id, move.alias_id)}
-    named, joined = _named(connection, ends)
+    groups = _groups(
+        connection, {id_ for move in moves for id_ in (move.dataset_id, move.alias_id)}
+    )
     return [
-        TableRenamed(named[move.alias_id], named[move.dataset_id], move.at / MICRO)
+        TableRenamed(groups.named[move.alias_id], groups.named[move.dataset_id], move.at / MICRO)
         for move in moves
-        if named[move.alias_id] not in (named[move.dataset_id], joined[move.dataset_id])
+        if move[:2] not in groups.links
+        and groups.named[move.alias_id]
+        not in (groups.named[move.dataset_id], groups.called_now[move.dataset_id])
     ]
 
 
-def _named(
-    connection: Connection, ids: Collection[int]
-) -> tuple[dict[int, Table], dict[int, Table]]:
-    """Return by id what facts call datasets apart from renames, and what they call them now."""
-    groups = select(datasets.c.canonical_id).where(among(datasets.c.id, ids))
+class _Groups(NamedTuple):
+    """Datasets with their names.
+
+    `named`: what facts call each apart from renames; `called_now`: what they call it now; `links`:
+    the names that symlinks join, as pairs of ids.
+    """
+
+    named: dict[int, Table]
+    called_now: dict[int, Table]
+    links: set[tuple[int, int]]
+
+
+def _groups(connection: Connection, ids: Collection[int]) -> _Groups:
+    """Return the groups of these datasets, of names that are believed to be one."""
+    ends = select(datasets.c.canonical_id).where(among(datasets.c.id, ids))
     columns = datasets.c.id, datasets.c.namespace, datasets.c.name, datasets.c.canonical_id
-    rows = connection.execute(select(*columns).where(datasets.c.canonical_id.in_(groups))).all()
+    rows = connection.execute(select(*columns).where(datasets.c.canonical_id.in_(ends))).all()
     names = {row.id: Name(row.id, row.namespace, row.name) for row in rows}
-    links = dataset_aliases.c
-    query = select(dataset_aliases).where(among(links.dataset_id, names), links.type != RENAMED)
-    aliases = [Alias(*row) for row in connection.execute(query)]
-    labels = labels_of(names.values(), [one for one in aliases if one.alias_id in names])
-    apart = {id_: labels[id_].canonical_id for id_ in names}
     now = {row.id: row.canonical_id for row in rows}
-    return (
-        {id_: names[apart[id_]][1:3] for id_ in ids if id_ in names},
-        {id_: names[now[id_]][1:3] for id_ in ids if id_ in names},
+    stated = dataset_aliases.c
+    query = select(dataset_aliases).where(among(stated.dataset_id, names), stated.type != RENAMED)
+    aliases = [Alias(*row) for row in connection.execute(query)]
+    believed = [one for one in aliases if now[one.dataset_id] == now.get(one.alias_id)]
+    labels = labels_of(names.values(), believed)
+    return _Groups(
+        {id_: names[labels[id_].canonical_id][1:3] for id_ in names},
+        {id_: names[now[id_]][1:3] for id_ in names},
+        {alias[:2] for alias in aliases},
     )
 
 
