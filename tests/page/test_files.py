@@ -36,6 +36,21 @@ def test_the_page_weighs_less_than_300_kilobytes_compressed() -> None:
     assert weight(ASSETS) < 300_000
 
 
+def test_every_word_that_is_linked_is_in_the_glossary() -> None:
+    scripts = [path.read_text() for path in (ASSETS / "js").rglob("*.js")]
+    linked = {
+        word
+        for text in scripts
+        for found in re.findall(r'<\$\{Word\} of="([^"]+)"|wordHead\("([^"]+)"', text)
+        for word in found
+        if word
+    }
+    meanings = (ASSETS / "js" / "pages" / "words.js").read_text()
+
+    assert "barrier" in linked
+    assert linked <= set(re.findall(r'\["([a-z-]+)",', meanings.replace("\n    ", "")))
+
+
 def test_no_file_evaluates_text_or_writes_markup() -> None:
     own = [
         one

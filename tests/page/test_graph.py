@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,42 @@ def test_failed_latest_run_is_told_beside_edges_of_an_older_run(
         labels = page.locator(".edge-label").all_text_contents()
         assert labels == ["latest run ✕ failed"] * 2
         assert page.locator(".edge.old").count() == 1  # the failed run read its input too
+
+        page = tab.open("/table?namespace=file&name=/lake/shop/sums&tab=lineage")
+        writer = page.locator("tr:has-text('sum'):has-text('earlier run')")
+        assert "✕ failed" in writer.inner_text()
+
+
+def test_lines_of_a_dense_map_are_counted_and_appear_with_their_box(
+    browser: Any, empty_address: str
+) -> None:
+    world = World(datetime.now(UTC))
+    databases = range(7)
+    with client_of(empty_address, "") as client:
+        for source, target in permutations(databases, 2):
+            read = [in_database(source, "sums")]
+            written = [in_database(target, name) for name in ("sums", "parts")]
+            event = world.event("COMPLETE", 60, f"from_{source}_to_{target}", read, written)
+            client.post("/api/v1/lineage", json=event).raise_for_status()
+    for tab in tab_of(browser, empty_address):
+        page = tab.open("/graph")
+
+        # two databases that feed each other are joined by one line
+        assert "14 of 21 lines drawn" in page.inner_text(".hidden-note")
+        assert page.locator(".edge").count() == 14
+        page.hover(".node >> nth=0")
+        page.wait_for_function("() => document.querySelectorAll('.edge.on').length === 6")
+
+
+def in_database(number: int, name: str) -> dict[str, Any]:
+    """Return a table of the database of this number."""
+    symlink = {"namespace": "file:/lake", "name": f"db{number}.{name}", "type": "TABLE"}
+    facet = {"_producer": "https://example.org/page", "_schemaURL": "https://example.org/page"}
+    facets = {
+        "symlinks": facet | {"identifiers": [symlink]},
+        "catalog": facet | {"name": "lake", "framework": "iceberg", "type": "jdbc"},
+    }
+    return {"namespace": "file", "name": f"/lake/db{number}/{name}", "facets": facets}
 
 
 def test_retiring_is_offered_by_the_job_with_what_is_lost(tab: Tab) -> None:

@@ -47,6 +47,7 @@ def test_screens_have_no_errors_foreign_requests_or_serious_axe_findings(
         if one["impact"] in ("serious", "critical")
     ]
     assert (tab.faults, serious) == ([], [])
+    assert page.locator("h1:visible").count() == 1
 
 
 @pytest.mark.slow
@@ -296,11 +297,18 @@ def test_changing_the_time_does_not_move_boxes(tab: Tab) -> None:
     assert "asOf=" in page.url
     counts = [
         page.locator(one).count()
-        for one in (".node:not(.ghost)", ".edge:not(.ghost)", ".node.ghost", ".edge.ghost")
+        for one in (
+            ".node.dataset:not(.ghost)",
+            ".node.job:not(.ghost)",
+            ".edge:not(.ghost)",
+            ".node.ghost",
+            ".edge.ghost",
+        )
     ]
     assert min(counts) > 0
     assert page.inner_text(".hidden-note") == (
-        "{} nodes, {} edges at that moment. {} more nodes, {} more edges at other moments, drawn faintly."
+        "{} tables, {} job, {} edges at that moment. "
+        "{} more boxes, {} more edges at other moments, drawn faintly."
     ).format(*counts)
 
 
@@ -499,6 +507,15 @@ def test_hostile_name_is_shown_as_text(tab: Tab) -> None:
 
     assert f"odd {HOSTILE}" in page.inner_text("main")
     assert page.locator("img[src='x']").count() == 0
+
+
+def test_word_leads_to_its_meaning(tab: Tab) -> None:
+    page = tab.open("/group?name=shop")
+
+    page.click("main .word:text-is('barrier')")
+
+    assert page.locator("dt.here").inner_text() == "Barrier"
+    assert page.url.endswith("/words#barrier")
 
 
 def test_slash_key_opens_the_search(tab: Tab) -> None:

@@ -64,6 +64,10 @@ export const TableLink = ({ of }) =>
 // A long name breaks after its dots, slashes and underscores, not between any two letters.
 export const Name = ({ text }) =>
   text.split(/(?<=[._/])/).map((part, i) => (i ? html`<wbr />${part}` : part));
+// A word of the glossary; `wordHead`: as the head of a column.
+export const Word = ({ of, children }) =>
+  html`<a class="word" href=${`/words#${of}`}>${children}</a>`;
+export const wordHead = (of, text) => ({ show: html`<${Word} of=${of}>${text}<//>`, text });
 // Below its application a job's name is shown without the application's.
 export function JobLink({ of, below = null }) {
   const isPart = below !== null && of.name.startsWith(`${below}.`);
@@ -155,28 +159,34 @@ export function Below({ row, noun, failed }) {
 
 // a number or a word: never broken in two
 const isShort = (one) => typeof one !== "object" && String(one).length <= 16;
+// A cell or a head is a value, or {show, text} where what is shown is more than its text.
+const hasText = (one) => one?.text !== undefined;
+const textOf = (one) => (hasText(one) ? one.text : one);
+const showOf = (one) => (hasText(one) ? one.show : one);
 // `all`: rows for the CSV where not all are shown; without a name there is no CSV.
 export function Grid({ head, rows, empty, name = null, all = rows }) {
   if (!rows.length) return html`<div class="note">${empty || "Nothing here."}</div>`;
-  const saved = () =>
-    all.map((row) => row.map((one) => (one && one.text !== undefined ? one.text : one)));
+  const saved = () => [head, ...all].map((row) => row.map(textOf));
   return html`<div class="panel scroll"><table class="grid"><thead><tr>
-    ${head.map((one) => html`<th scope="col">${one}</th>`)}</tr></thead>
+    ${head.map((one) => html`<th scope="col">${showOf(one)}</th>`)}</tr></thead>
     <tbody>${rows.map(
       (row) => html`<tr>
     ${row.map(
       (one, i) =>
-        html`<td data-label=${head[i]} class=${isShort(one) ? "nowrap" : undefined}>
-          ${one && one.text !== undefined ? one.show : one}</td>`,
+        html`<td data-label=${textOf(head[i])} class=${isShort(one) ? "nowrap" : undefined}>
+          ${showOf(one)}</td>`,
     )}</tr>`,
     )}</tbody></table></div>
     ${
       name &&
       html`<p class="right small">
     <button class="icon" onClick=${() =>
-      save(`${name}.csv`, csv([head, ...saved()]), "text/csv")}>CSV</button></p>`
+      save(`${name}.csv`, csv(saved()), "text/csv")}>CSV</button></p>`
     }`;
 }
+// What a list says before the first event.
+export const NoneYet = ({ of }) =>
+  html`No ${of} yet: they appear with their first event. <a href="/">How to send it</a>.`;
 const KEYWORDS = [
   "select from where insert into overwrite table create or replace as join left right full",
   "outer inner cross on using group by order having union all merge when matched then update",

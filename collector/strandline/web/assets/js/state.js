@@ -4,10 +4,11 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 const listeners = new Set();
 export function go(url, replace = false) {
+  const { pathname } = location;
   if (url !== location.pathname + location.search)
     history[replace ? "replaceState" : "pushState"](null, "", url);
   listeners.forEach((one) => one());
-  if (!replace) document.getElementById("content")?.scrollTo?.(0, 0);
+  if (location.pathname !== pathname) scrollTo(0, 0);
 }
 addEventListener("popstate", () => listeners.forEach((one) => one()));
 addEventListener("click", (event) => {
@@ -27,9 +28,10 @@ addEventListener("click", (event) => {
   )
     return;
   const url = new URL(link.href);
-  if (url.origin !== location.origin || url.pathname.startsWith("/docs") || url.hash) return;
+  const isHere = url.hash && url.pathname === location.pathname;
+  if (url.origin !== location.origin || url.pathname.startsWith("/docs") || isHere) return;
   event.preventDefault();
-  go(url.pathname + url.search);
+  go(url.pathname + url.search + url.hash);
 });
 
 export function useAddress() {

@@ -5,7 +5,10 @@ const TITLE_FONT = "13px system-ui, sans-serif";
 const SUB_FONT = "12px system-ui, sans-serif";
 const COLUMN_FONT = "12px monospace";
 const WIDEST = 210;
-const LINE = 16;
+const WIDEST_LINE = 110; // of a job's name
+const FULL_COLUMN = 8;
+const LINES_A_BOX = 2; // drawn of a dense map, the strongest first
+export const LINE = 16;
 const ruler = document.createElement("canvas").getContext("2d");
 
 export function widthOf(text, font = SUB_FONT) {
@@ -64,28 +67,44 @@ export const textOf = (line) => line.map((part) => part.text).join("  ");
 
 const kindOf = (node) => (["job", "dataset", "rest"].includes(node.type) ? node.type : "place");
 
-function boxOf(node, columns) {
-  const title = fitted(titleOf(node), TITLE_FONT);
+// A long name of a job, broken after the dot, slash or underscore nearest to its middle.
+function inTwo(name) {
+  const fromMiddle = (at) => Math.abs(at - name.length / 2);
+  const [at] = [...name.matchAll(/[._/](?=.)/g)]
+    .map((match) => match.index + 1)
+    .sort((a, b) => fromMiddle(a) - fromMiddle(b));
+  return at ? [name.slice(0, at), name.slice(at)] : [name];
+}
+
+function titlesOf(node, canBreak) {
+  const title = titleOf(node);
+  const isBroken = canBreak && node.type === "job" && widthOf(title, TITLE_FONT) > WIDEST_LINE;
+  return (isBroken ? inTwo(title) : [title]).map((line) => fitted(line, TITLE_FONT));
+}
+
+function boxOf(node, columns, canBreak) {
+  const titles = titlesOf(node, canBreak);
   const lines = linesOf(node).map((line) =>
     line.map((part) => ({ ...part, text: fitted(part.text) })),
   );
   const names = (columns.get(node.id) || []).slice(0, 10).map((name) => fitted(name, COLUMN_FONT));
   const widths = [
-    widthOf(title, TITLE_FONT),
+    ...titles.map((line) => widthOf(line, TITLE_FONT)),
     ...lines.map((line) => widthOf(textOf(line))),
     ...names.map((name) => widthOf(name, COLUMN_FONT)),
   ];
   return {
     id: node.id,
     kind: kindOf(node),
-    title,
+    title: titles.join(""),
+    titles,
     lines,
     columns: names,
     node,
     step: node.step,
     frame: node.within === undefined ? null : node.within,
-    width: Math.ceil(Math.max(104, ...widths) + (node.type === "job" ? 36 : 26)),
-    height: 28 + LINE * (lines.length + names.length) + (names.length ? 4 : 0),
+    width: Math.ceil(Math.max(72, ...widths) + (node.type === "job" ? 32 : 24)),
+    height: 12 + LINE * (titles.length + lines.length + names.length) + (names.length ? 4 : 0),
   };
 }
 
@@ -123,16 +142,18 @@ export function merged(answers) {
   };
 }
 
-// Tables of one database stand in one frame, where the answer names none.
+// Tables of one database stand in one frame, where the answer names none; a frame around all of
+// them would say nothing.
 function withFrames(graph) {
   if (graph.frames) return graph;
   const names = new Map();
-  for (const node of graph.nodes) {
-    const name = node.type === "dataset" && node.step === undefined ? databaseOf(node) : "";
+  const tables = graph.nodes.filter((node) => node.type === "dataset" && node.step === undefined);
+  for (const node of tables) {
+    const name = databaseOf(node);
     if (name) names.set(name, (names.get(name) || 0) + 1);
   }
   const frames = [...names]
-    .filter(([, tables]) => tables > 1)
+    .filter(([, count]) => count > 1 && count < tables.length)
     .map(([name]) => ({ id: name, name, within: null }));
   const open = new Set(frames.map((frame) => frame.id));
   const nodes = graph.nodes.map((node) => {
@@ -144,13 +165,19 @@ function withFrames(graph) {
 
 // What stands beside a line: how many jobs or edges it joins, how the latest run ended that left it
 // out or failed, or that it comes from an older run.
-function labelOfLink({ edges }) {
+function textsOfLink({ edges }) {
   const jobs = edges.map((edge) => edge.jobs).filter((number) => number !== undefined);
-  if (jobs.length) return jobs.map(number).join(" ⇄ ");
-  if (edges[0].edges > 1) return number(edges[0].edges);
+  if (jobs.length) return [jobs.map(number).join(" ⇄ ")];
+  if (edges[0].edges > 1) return [number(edges[0].edges)];
   const later = edges.map((edge) => edge.latestRun).find(Boolean);
-  if (later) return `latest run ${STATES[later.state][2]} ${STATES[later.state][1]}`;
-  return edges.every((edge) => edge.inLatest === false) ? "older run" : "";
+  if (later) return ["latest run ", `${STATES[later.state][2]} ${STATES[later.state][1]}`];
+  return edges.every((edge) => edge.inLatest === false) ? ["older run"] : [];
+}
+
+function labelOfLink(link) {
+  const lines = textsOfLink(link);
+  const width = lines.length && Math.max(...lines.map((line) => widthOf(line))) + 8;
+  return { lines, width, height: LINE * lines.length };
 }
 
 // `columns`: the columns or snapshots to list in a table's box.
@@ -167,11 +194,23 @@ export function pictureOf(answer, columns) {
     const key = `${edge.source} ${edge.target}`;
     links.set(key, { key, source: edge.source, target: edge.target, edges: [edge], both: false });
   }
+  // Two lines a name make a picture narrower, but a full column of boxes higher than the window.
+  const inStep = new Map();
+  for (const { step } of graph.nodes) inStep.set(step, (inStep.get(step) || 0) + 1);
+  const canBreak = inStep.has(undefined) || Math.max(...inStep.values()) <= FULL_COLUMN;
   return {
-    boxes: graph.nodes.map((node) => boxOf(node, columns)),
+    boxes: graph.nodes.map((node) => boxOf(node, columns, canBreak)),
     links: [...links.values()].map((link) => ({ ...link, label: labelOfLink(link) })),
     frames: graph.frames,
   };
+}
+
+export const jobsOf = (link) => link.edges.reduce((sum, edge) => sum + (edge.jobs || 0), 0);
+
+// The keys of the links that are drawn of a dense map; the others appear with their box.
+export function strongest({ boxes, links }) {
+  const sorted = [...links].sort((a, b) => jobsOf(b) - jobsOf(a));
+  return new Set(sorted.slice(0, LINES_A_BOX * boxes.length).map((link) => link.key));
 }
 
 function reached(links, start, from, to) {

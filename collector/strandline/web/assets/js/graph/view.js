@@ -5,7 +5,7 @@ import { zoom as d3zoom, zoomIdentity } from "d3-zoom";
 import { count, number, ruleName, STATES } from "../format.js";
 import { html, save } from "../parts.js";
 import { useBusy } from "../state.js";
-import { fitted, neighboursOf, widthOf } from "./model.js";
+import { fitted, jobsOf, LINE, neighboursOf, strongest } from "./model.js";
 
 const SMALLEST_AT_START = 0.85; // the smallest text is 12 px
 const LARGEST_AT_START = 1.1;
@@ -13,6 +13,7 @@ const NO_DETAILS_BELOW = 0.83; // below, a 12 px text is smaller than 10 px
 const NO_TITLES_BELOW = 0.77;
 const MARGIN = 24; // around the boxes of a layout
 const BAR = 56; // the height that the buttons at the bottom cover
+const BESIDE = 40; // how far a line runs beside boxes above each other
 const OVERVIEW = { width: 168, height: 104 };
 const KEYS =
   "Arrow keys walk, Enter or e opens, c closes a frame, p marks a path, 0 shows the start.";
@@ -42,7 +43,7 @@ function layout({ boxes, links, frames }) {
   const ends = links.map(({ source, target, label }) => ({
     source,
     target,
-    labelWidth: label && widthOf(label) + 8,
+    label: { width: label.width, height: label.height },
   }));
   worker.postMessage({
     turn,
@@ -95,7 +96,7 @@ function smooth([first, ...rest]) {
 }
 
 // A line from box to box. One that leads back goes from left side to right side, so that its arrow
-// head points where it leads; one between boxes above each other runs around both.
+// head points where it leads; one between boxes above each other runs on their right.
 function curve(a, b) {
   const x1 = a.x + a.width,
     y1 = a.y + a.height / 2,
@@ -110,21 +111,15 @@ function curve(a, b) {
     const middle = (left + a.x) / 2;
     return `M${a.x} ${y1}C${middle} ${y1} ${middle} ${y2} ${left + 2} ${y2}`;
   }
-  const low = Math.max(a.y + a.height, b.y + b.height) + 20;
-  const [right, before] = [x1 + 36, x2 - 36];
-  return [
-    `M${x1} ${y1}`,
-    `C${right} ${y1} ${right} ${low} ${x1 - 8} ${low}`,
-    `L${x2 + 8} ${low}`,
-    `C${before} ${low} ${before} ${y2} ${x2 - 2} ${y2}`,
-  ].join("");
+  const beside = Math.max(x1, left) + BESIDE;
+  return `M${x1} ${y1}C${beside} ${y1} ${beside} ${y2} ${left + 2} ${y2}`;
 }
 
 function middleOf(a, b) {
   const y = (a.y + a.height / 2 + b.y + b.height / 2) / 2;
   if (b.x > a.x + a.width) return { x: (a.x + a.width + b.x) / 2, y };
   if (b.x + b.width < a.x) return { x: (b.x + b.width + a.x) / 2, y };
-  return { x: (a.x + a.width + b.x) / 2, y: Math.max(a.y + a.height, b.y + b.height) + 20 };
+  return { x: Math.max(a.x + a.width, b.x + b.width) + 0.75 * BESIDE, y };
 }
 
 export function View({
@@ -151,18 +146,27 @@ export function View({
   const move = (x, y, k) =>
     select(svg.current).call(zoomer.current.transform, zoomIdentity.translate(x, y).scale(k));
   const current = () => svg.current.__zoom || zoomIdentity;
+  // Read at the start of a move: read during it, the browser would lay out at each step.
+  const size = useRef({ w: 0, h: 0 });
+  const measure = () => {
+    size.current = { w: svg.current.clientWidth, h: svg.current.clientHeight };
+  };
 
   useEffect(() => {
     const root = select(svg.current);
     zoomer.current = d3zoom()
       .scaleExtent([0.2, 3])
       .clickDistance(4)
-      .on("zoom", ({ transform }) => {
-        inner.current.setAttribute("transform", transform);
-        const isFar = transform.k < NO_DETAILS_BELOW;
+      .on("start", measure)
+      .on("end", () => inner.current.classList.remove("moving"))
+      .on("zoom", ({ transform, sourceEvent }) => {
+        const { x, y, k } = transform;
+        if (sourceEvent) inner.current.classList.add("moving");
+        inner.current.style.transform = `translate(${x}px,${y}px) scale(${k})`;
+        const isFar = k < NO_DETAILS_BELOW;
         inner.current.classList.toggle("far", isFar);
-        if (isFar) inner.current.style.setProperty("--zoom", transform.k);
-        inner.current.classList.toggle("farther", transform.k < NO_TITLES_BELOW);
+        if (isFar) inner.current.style.setProperty("--zoom", k);
+        inner.current.classList.toggle("farther", k < NO_TITLES_BELOW);
         overview.current?.(transform);
       });
     root.call(zoomer.current).on("dblclick.zoom", null);
@@ -171,7 +175,10 @@ export function View({
 
   // All of it where that is readable; else at a readable size around the start, or from its left
   // edge.
-  const room = () => ({ w: svg.current.clientWidth, h: svg.current.clientHeight - BAR });
+  const room = () => {
+    measure();
+    return { w: size.current.w, h: size.current.h - BAR };
+  };
   const home = () => {
     const { w, h } = room();
     if (!w || !placed.width) return;
@@ -262,6 +269,7 @@ export function View({
     ]
       .filter(Boolean)
       .join(" ");
+  const drawn = useMemo(() => (placed.isDense ? strongest(picture) : null), [placed, picture]);
   return html`<svg class=${`graph ${placed.isDense ? "dense" : ""}`} ref=${svg} tabindex="0"
     role="application"
       aria-label=${`Lineage graph: ${count(picture.boxes.length, "box", "boxes")}. ${KEYS}`}
@@ -282,7 +290,9 @@ export function View({
           target = at.get(link.target);
         if (!source || !target) return null;
         const isGhost = ghosts.has(link.key) || ghosts.has(link.source) || ghosts.has(link.target);
-        const state = isLit(link) ? "on" : lit ? "off" : "";
+        const isLinkLit = isLit(link);
+        if (drawn && !drawn.has(link.key) && !isLinkLit) return null;
+        const state = isLinkLit ? "on" : lit ? "off" : "";
         return html`<${Link} key=${link.key} link=${link} source=${source} target=${target}
           route=${placed.routes[link.key]} state=${`${state}${isGhost ? " ghost" : ""}`} />`;
       })}
@@ -292,8 +302,8 @@ export function View({
             onCentre=${onCentre} onHover=${setHovered} />`,
       )}
     </g></svg>
-    <${Overview} placed=${placed} handle=${overview} svg=${svg} move=${move} current=${current}
-      start=${start} />`;
+    <${Overview} placed=${placed} handle=${overview} size=${size} move=${move}
+      current=${current} start=${start} />`;
 }
 
 // The name of a frame, and a button that closes it.
@@ -329,20 +339,32 @@ function Link({ link, source, target, route, state }) {
   const [a, b] = link.both && source.x > target.x ? [target, source] : [source, target];
   const place = route?.label || middleOf(a, b);
   return html`<g class=${`link ${state}`}>
-    <path class=${classes} d=${
+    <path class=${classes} style=${weightOf(link)} d=${
       route ? smooth(route.points) : curve(a, b)
     } marker-end="url(#arrow)" marker-start=${link.both ? "url(#arrow)" : undefined}><title>
       ${aboutLink(link, isOld)}</title></path>
-    ${
-      link.label &&
-      html`<text class="edge-label" x=${place.x} y=${place.y + 4}>
-    ${link.label}</text>`
-    }</g>`;
+    ${link.label.width > 0 && html`<${Label} label=${link.label} place=${place} />`}</g>`;
+}
+
+// Of a map: the more jobs, the thicker.
+function weightOf(link) {
+  const jobs = jobsOf(link);
+  return jobs ? { "--weight": `${Math.min(4, 1.2 + Math.log2(jobs) * 0.4)}px` } : null;
+}
+
+function Label({ label: { lines, width, height }, place: { x, y } }) {
+  const first = y + 4 - ((lines.length - 1) * LINE) / 2;
+  return html`<rect class="behind-label" x=${x - width / 2} y=${y - height / 2} width=${width}
+      height=${height} rx="4" />
+    <text class="edge-label">${lines.map(
+      (line, i) => html`<tspan x=${x} y=${first + i * LINE}>${line}</tspan>`,
+    )}</text>`;
 }
 
 function aboutLink({ edges, label }, isOld) {
-  if (edges[0].jobs !== undefined) return `${label} jobs`;
-  if (edges.some((edge) => edge.latestRun)) return `from an older run; ${label}`;
+  const text = label.lines.join("");
+  if (edges[0].jobs !== undefined) return `${text} jobs`;
+  if (edges.some((edge) => edge.latestRun)) return `from an older run; ${text}`;
   if (isOld) return "from an older run: the latest run did not report it";
   const doubt = edges[0].rule === "allSources" ? ": no column lineage" : "";
   return `from ${ruleName(edges[0].rule)}${doubt}`;
@@ -353,7 +375,8 @@ function Box({ box, extra, onSelect, onCentre, onHover }) {
     box.kind === "job"
       ? { run: "live", bad: "bad", warn: "warn" }[(STATES[box.node.state] || [])[0]] || ""
       : "";
-  const x = box.kind === "job" ? 18 : 12;
+  const x = box.kind === "job" ? 16 : 12;
+  const top = 20 + LINE * box.titles.length;
   const full = box.node.namespace ? `${box.node.namespace} ${box.node.name}` : box.node.name;
   return html`<g class=${`node ${box.kind} ${tone} ${extra}`}
     transform=${`translate(${box.x} ${box.y})`} data-id=${box.id}
@@ -369,11 +392,13 @@ function Box({ box, extra, onSelect, onCentre, onHover }) {
       html`<rect class="box behind" x="4" y="4" width=${box.width} height=${box.height} rx="6" />`
     }
     <rect class="box" width=${box.width} height=${box.height}
-      rx=${box.kind === "job" ? box.height / 2 : 6} />
-    <text class="title" x=${x} y="19">${box.title}</text>
+      rx=${box.kind === "job" ? 20 : 6} />
+    ${box.titles.map(
+      (line, i) => html`<text class="title" x=${x} y=${19 + LINE * i}>${line}</text>`,
+    )}
     ${box.lines.map(
       (line, i) =>
-        html`<text class="sub" x=${x} y=${36 + 16 * i} xml:space="preserve">
+        html`<text class="sub" x=${x} y=${top + LINE * i} xml:space="preserve">
           ${line.map(
             (part, n) => html`<tspan class=${part.tone}>
           ${n ? "  " : ""}${part.text}</tspan>`,
@@ -381,21 +406,21 @@ function Box({ box, extra, onSelect, onCentre, onHover }) {
     )}
     ${box.columns.map(
       (name, i) =>
-        html`<text class="col" x="14" y=${38 + 16 * (box.lines.length + i)}>${name}</text>`,
+        html`<text class="col" x="14" y=${top + 2 + LINE * (box.lines.length + i)}>${name}</text>`,
     )}
   </g>`;
 }
 
 // The whole drawing, small, with the part that the window shows; nothing where the window shows
 // all.
-function Overview({ placed, handle, svg, move, current, start }) {
+function Overview({ placed, handle, size, move, current, start }) {
   const frame = useRef(null),
     root = useRef(null);
   const scale = placed.width
     ? Math.min(OVERVIEW.width / placed.width, OVERVIEW.height / placed.height)
     : 1;
   const update = ({ x, y, k }) => {
-    const { clientWidth: w, clientHeight: h } = svg.current;
+    const { w, h } = size.current;
     const edge = MARGIN * k;
     const isWhole =
       x >= -edge &&
@@ -413,12 +438,12 @@ function Overview({ placed, handle, svg, move, current, start }) {
   };
   useEffect(() => {
     handle.current = update;
-    if (svg.current) update(current());
+    update(current());
   });
   const go = (event) => {
     const box = root.current.getBoundingClientRect(),
-      { k } = current();
-    const { clientWidth: w, clientHeight: h } = svg.current;
+      { k } = current(),
+      { w, h } = size.current;
     move(
       w / 2 - ((event.clientX - box.x) / scale) * k,
       h / 2 - ((event.clientY - box.y) / scale) * k,
@@ -467,7 +492,8 @@ export function picture({ inner, size }) {
   const style = `:root{${colours}} text{font-family:system-ui,sans-serif}\n${rules}`;
   const background = computed.getPropertyValue("--bg");
   const copy = inner.cloneNode(true);
-  copy.removeAttribute("transform");
+  copy.removeAttribute("style");
+  copy.removeAttribute("class");
   const marker = inner.ownerSVGElement.querySelector("defs").outerHTML;
   const width = Math.ceil(size.width + 40),
     height = Math.ceil(size.height + 40);

@@ -41,7 +41,7 @@ function byColumns(boxes, links) {
   const gapAfter = (step) => {
     const labels = links
       .filter((link) => Math.min(stepOf.get(link.source), stepOf.get(link.target)) === step)
-      .map((link) => (link.labelWidth || 0) + 32);
+      .map((link) => link.label.width + 32);
     return Math.max(COLUMN_GAP, ...labels);
   };
   let x = MARGIN,
@@ -71,10 +71,10 @@ function byLayers(boxes, links, frames) {
   const graph = new Graph({ compound: true });
   graph.setGraph({
     rankdir: "LR",
-    ranksep: 40,
+    ranksep: 36,
     nodesep: 26,
     edgesep: 12,
-    marginx: 32,
+    marginx: 20,
     marginy: 40,
     ranker: "tight-tree",
   });
@@ -85,13 +85,8 @@ function byLayers(boxes, links, frames) {
     graph.setNode(box.id, { width: box.width, height: box.height });
     if (box.frame) graph.setParent(box.id, box.frame);
   }
-  for (const { source, target, labelWidth } of links) {
-    graph.setEdge(
-      source,
-      target,
-      labelWidth ? { width: labelWidth, height: 16, labelpos: "c" } : {},
-    );
-  }
+  for (const { source, target, label } of links)
+    graph.setEdge(source, target, label.width ? { ...label, labelpos: "c" } : {});
   layout(graph);
   const places = {};
   for (const { id, width, height } of boxes) {

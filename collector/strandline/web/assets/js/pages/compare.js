@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { get, list, post } from "../api.js";
 import { count, duration, tableName } from "../format.js";
-import { Grid, html, Id, JobLink, Loaded, Sql, TableLink, Time } from "../parts.js";
+import { Grid, html, Id, JobLink, Loaded, Sql, TableLink, Time, wordHead } from "../parts.js";
 import { go, useData, withParams } from "../state.js";
 
 // By the value of `consistency`: the word of the board, and what the snapshots promise.
@@ -11,6 +11,12 @@ const WAYS = {
   weak: ["these tables", "weak: these tables agree"],
   cut: ["cut", "cut: no recorded lineage contradicts it, without barriers"],
 };
+
+const WAY_HEADS = [
+  wordHead("pipeline", "pipeline"),
+  wordHead("weak", "these tables"),
+  wordHead("cut", "cut"),
+];
 
 export function Compare({ params }) {
   const ids = (params.get("tables") || "").split("~").filter(Boolean);
@@ -29,7 +35,8 @@ export function Compare({ params }) {
   return html`<h1>Why do these tables disagree?</h1><${Chooser} ids=${ids} choose=${choose} />
     ${
       ids.length === 0 &&
-      html`<p class="dim">Choose two tables to see whether their newest snapshots agree.</p>`
+      html`<p class="dim">Choose two tables to see whether their newest snapshots agree.
+        <a href="/tables">All tables</a></p>`
     }${
       ids.length > 0 &&
       html`<${Loaded} of=${tables}>
@@ -110,10 +117,9 @@ function Answer({ tables, ids, choose, way }) {
     const button = (value, label, about) => html`<button aria-pressed=${value === chosen}
       title=${about} onClick=${() => go(withParams({ way: value }), true)}>${label}</button>`;
     const blockers = new Map(found.blockedBy.map((one) => [one.reason, one]));
-    const ways = Object.values(WAYS).map(([word]) => word);
     return html`<p class="sentence">${sentence(found)}</p>
       <${Grid} name="compare" rows=${found.tables.map(row)}
-        head=${["table", "latest", "committed", ...ways, "remove"]} />
+        head=${["table", "latest", "committed", ...WAY_HEADS, "remove"]} />
       ${[...blockers.values()].map(
         (one) =>
           html`<div class="note">Blocked by ${one.reason}${

@@ -10,11 +10,13 @@ import {
   JobLink,
   linkOf,
   Loaded,
+  NoneYet,
   Problem,
   save,
   State,
   TableLink,
   Time,
+  Word,
 } from "../parts.js";
 import { go, useData, withParams } from "../state.js";
 import {
@@ -24,6 +26,7 @@ import {
   mermaid,
   pathOf,
   pictureOf,
+  strongest,
   textOf,
   urgentStates,
 } from "../graph/model.js";
@@ -98,7 +101,7 @@ export function Graph({ params }) {
     html`<div class="canvas"><div class="empty-note">
       <${Problem} error=${error} again=${known.reload} /></div></div>`;
   return html`<div class="graphpage">
-    <${Toolbar} params=${params} asked=${asked} isMap=${known.data?.isMap} />
+    <${Toolbar} params=${params} asked=${asked} known=${known.data} />
     ${
       known.error && !known.data
         ? isAt(known.error)
@@ -127,7 +130,8 @@ const STATE_CHOICES = [
   ["running", "of running runs"],
 ];
 
-function Toolbar({ params, asked, isMap }) {
+function Toolbar({ params, asked, known }) {
+  const isMap = known?.isMap;
   const choice = (name, label, options) => html`<label>${label}
     <select value=${params.get(name) || options[0][0]} onChange=${(event) =>
       go(withParams({ [name]: event.target.value === options[0][0] ? null : event.target.value }))}>
@@ -135,16 +139,16 @@ function Toolbar({ params, asked, isMap }) {
       ([value, text]) => html`<option value=${value}>
     ${text}</option>`,
     )}</select></label>`;
-  const isJob = asked.node?.startsWith("job:");
+  const node = known?.nodes.find((one) => one.id === asked.node);
   const pins = listOf(params.get("pin"));
-  return html`<div class="toolbar"><strong>
-    ${asked.node ? `Around a ${isJob ? "job" : "table"}` : "All tables"}</strong>
+  return html`<div class="toolbar"><h1>
+    ${asked.node ? `Around ${node ? tableName(node) : "a node"}` : "All tables"}</h1>
     ${
       asked.node &&
       html`<a href="/graph">all tables</a>
     ${choice("direction", "show", DIRECTIONS)}${choice("depth", "up to", DEPTHS)}`
     }
-    ${!isMap && choice("state", "edges", STATE_CHOICES)}
+    ${!isMap && choice("state", html`<${Word} of="recent">edges<//>`, STATE_CHOICES)}
     ${
       isMap &&
       asked.under.length > 0 &&
@@ -233,13 +237,14 @@ function Drawn({ known, past, before, params, asked, path }) {
   const box = boxWith(selected);
   if (!picture.boxes.length)
     return html`<${NothingDrawn} asOf=${asOf} />
-      <${TimeBar} known=${known} asOf=${asOf} since=${params.get("since")} marks=${marks} />`;
+      ${asOf && html`<${TimeBar} known=${known} asOf=${asOf} marks=${marks} />`}`;
   return html`<div class="canvas">
       <${View} picture=${picture} placed=${placed} selected=${selected} start=${asked.node}
         on=${lit} marks=${marks} ghosts=${ghosts} anchor=${anchor.current} onSelect=${select}
           onCentre=${centre} onFold=${known.isMap ? close : null} onKey=${onKey} handle=${handle} />
       <div class="undercanvas">
-      <${Shown} known=${known} past=${asOf ? past : null} whole=${whole} asOf=${asOf} />
+      <${Shown} known=${known} past=${asOf ? past : null} whole=${whole} asOf=${asOf}
+        depth=${asked.depth} lines=${placed.isDense && linesOf(picture)} />
         <div class="zoomer">
         <button aria-label="Zoom in" onClick=${() => handle.current.by(1.3)}>+</button>
         <button aria-label="Zoom out" onClick=${() => handle.current.by(1 / 1.3)}>−</button>
@@ -263,12 +268,12 @@ function stillOpen(under, frames, id) {
   return outer && !kept.includes(outer) ? [...kept, outer] : kept;
 }
 
-const NothingDrawn = ({ asOf }) => html`<div class="canvas"><div class="empty-note"><h1>
-  ${asOf ? "No lineage at that moment" : "No lineage yet"}</h1>
+const NothingDrawn = ({ asOf }) => html`<div class="canvas"><div class="empty-note"><h2>
+  ${asOf ? "No lineage at that moment" : "No lineage yet"}</h2>
   <p>${
     asOf
       ? html`<a href=${withParams({ asOf: null })}>Show the lineage of now.</a>`
-      : html`Jobs and tables appear here with the first event. <a href="/">How to send one</a>.`
+      : html`<${NoneYet} of="jobs and tables" />`
   }</p></div></div>`;
 
 // The columns, or the snapshots, on a locked path, by table.
@@ -308,10 +313,11 @@ function marked(known, before) {
 }
 
 // How much of everything is drawn, in numbers.
-function Shown({ known, past, whole, asOf }) {
+function Shown({ known, past, whole, asOf, depth, lines }) {
   const of = past || known;
   const cut = [];
-  if (!whole.complete) cut.push(cutBy(whole.truncatedBy));
+  if (!whole.complete) cut.push(cutBy(whole.truncatedBy, depth));
+  if (of.isMap) cut.push(lines || "Numbers beside lines count jobs.");
   if (whole.hidden?.access)
     cut.push(`${number(whole.hidden.access)} more are hidden from this key.`);
   const moment = asOf ? (past ? " at that moment" : " now") : "";
@@ -319,14 +325,23 @@ function Shown({ known, past, whole, asOf }) {
     ${[shownOf(of, whole, moment, past), ...cut].join(" ")}</div>`;
 }
 
-const cutBy = (reason) =>
-  reason === "depth" ? "There is more further away." : `Not everything is shown: cut by ${reason}.`;
+const cutBy = (reason, depth) =>
+  reason === "depth"
+    ? `There is more than ${count(Number(depth), "job")} away.`
+    : `Not everything is shown: cut by ${reason}.`;
+
+// How many lines of a dense map are drawn.
+function linesOf(picture) {
+  const [all, drawn] = [picture.links.length, strongest(picture).size];
+  const others = "point at a box for its lines and their numbers of jobs";
+  return `${drawn < all ? `${number(drawn)} of ` : ""}${count(all, "line")} drawn: ${others}.`;
+}
 
 function shownOf(of, whole, moment, past) {
   if (of.isMap) {
     const all = `${count(of.totals.datasets, "table")} and ${count(of.totals.jobs, "job")}`;
     const boxes = count(of.nodes.length, "box", "boxes");
-    return `${all}${moment} in ${boxes}; numbers beside lines count jobs.`;
+    return `${all}${moment} in ${boxes}.`;
   }
   const rest = of.nodes
     .filter((node) => node.type === "rest")
@@ -339,9 +354,12 @@ function shownOf(of, whole, moment, past) {
     edges = new Set(of.edges.map(edgeKey));
   const moreNodes = whole.nodes.filter((node) => !nodes.has(node.id)).length;
   const moreEdges = whole.edges.filter((edge) => !edges.has(edgeKey(edge))).length;
-  const text = `${count(of.nodes.length, "node")}, ${count(of.edges.length, "edge")}${moment}`;
+  const tables = of.nodes.filter((node) => node.type === "dataset").length;
+  const jobs = of.nodes.length - tables;
+  const edgeCount = count(of.edges.length, "edge");
+  const text = `${count(tables, "table")}, ${count(jobs, "job")}, ${edgeCount}${moment}`;
   if (!moreNodes && !moreEdges) return `${text}; all shown.`;
-  const others = `${count(moreNodes, "more node")}, ${count(moreEdges, "more edge")}`;
+  const others = `${count(moreNodes, "more box", "more boxes")}, ${count(moreEdges, "more edge")}`;
   return `${text}. ${others} ${past ? "at other moments, drawn faintly" : "from before"}.`;
 }
 
@@ -468,7 +486,7 @@ function Outline({ picture, open }) {
 function Drawer({ box, params, picture, asked }) {
   const close = html`<button class="icon" aria-label="Close" onClick=${() =>
     go(withParams({ selected: null, path: null }))}>✕</button>`;
-  const head = (name) => html`<div class="row spread head"><h1>${name}</h1>${close}</div>`;
+  const head = (name) => html`<div class="row spread head"><h2>${name}</h2>${close}</div>`;
   if (box.kind === "rest" && box.node.step !== undefined)
     return html`<aside class="drawer" aria-label="Selected">${head(box.title)}
       <${Rest} node=${box.node} asked=${asked} params=${params} /></aside>`;

@@ -2,7 +2,19 @@
 import { useState } from "preact/hooks";
 import { address, get, post } from "../api.js";
 import { ago, count, duration } from "../format.js";
-import { Grid, html, Id, JobLink, Loaded, Problem, Sql, State, TableLink, Time } from "../parts.js";
+import {
+  Grid,
+  html,
+  Id,
+  JobLink,
+  Loaded,
+  Problem,
+  Sql,
+  State,
+  TableLink,
+  Time,
+  Word,
+} from "../parts.js";
 import { go, useData, withParams } from "../state.js";
 import { Parts } from "./table.js";
 
@@ -11,8 +23,9 @@ export function Groups() {
   return html`<h1>Consistency</h1><${Loaded} of=${found}>${({ groups }) => html`<p class="sentence">
     ${
       groups.length
-        ? html`${count(groups.length, "group")}: base tables whose snapshots are taken
-            together (<a href="/words">words</a>).`
+        ? html`${groups.length} <${Word}
+            of="group">${groups.length === 1 ? "group" : "groups"}<//>: <${Word}
+            of="base-table">base tables<//> whose snapshots are taken together.`
         : "No table carries barriers yet."
     }</p>
     ${
@@ -23,7 +36,8 @@ export function Groups() {
     ${groups.map(
       (one) => html`<h2><a href=${address("/group", { name: one.name })}>
     ${one.name}</a></h2><${Board} name=${one.name} columns=${12} small />`,
-    )}`}<//><p><a class="button" href="/compare">Why do these tables disagree?</a></p>`;
+    )}`}<//><p class="below">
+    <a class="button" href="/compare">Why do these tables disagree?</a></p>`;
 }
 
 // As many barriers as fit beside the names, the versions and the reasons: what blocks the group is
@@ -74,9 +88,11 @@ function Drawn({ board, params, small }) {
       b === board.gapAfter && html`<th class="gap" title="barriers between are left out">…</th>`
     }`,
     )}<th class="num wide"
-      title="the newest barrier that all tables of the group have (strong)">pipeline</th>
+      title="the newest barrier that all tables of the group have (strong)"
+      ><${Word} of="pipeline">pipeline<//></th>
       <th class="num wide"
-        title="the newest barrier that this table has (weak)">latest</th></tr></thead>
+        title="the newest barrier that this table has (weak)"
+        ><${Word} of="weak">latest<//></th></tr></thead>
       <tbody>${board.tables.map(
         (one) => html`<tr><th scope="row" class="name"><${TableLink} of=${one} /><small>
           <${Why} one=${one} holder=${holders.get(`${one.namespace} ${one.name}`)} /></small></th>
@@ -98,7 +114,7 @@ function Drawn({ board, params, small }) {
         }>${one.weak ?? "–"}</td></tr>`,
       )}</tbody></table>
       <div class="legend"><span>● computed from this state of the base tables</span>
-      <span>✕ skipped</span><span>· missing</span>
+      <span>✕ <${Word} of="skipped">skipped<//></span><span>· missing</span>
       <span>framed: newest consistent version</span></div></div>
     ${cell && html`<${Cell} one=${chosen} cell=${cell} barrier=${barrier} />`}
     ${
@@ -116,9 +132,9 @@ const hiddenOf = ({ hiddenParts }) => {
 };
 
 const About = () =>
-  html`<p class="dim">Each column is one state of the base tables, numbered by its <a href="/words"
-    >barrier</a>. A dot says that a table has a snapshot computed from exactly that state; tables
-    read at one barrier agree.</p>`;
+  html`<p class="dim">Each column is one state of the base tables, numbered by its <${Word}
+    of="barrier">barrier<//>. A dot says that a table has a snapshot computed from exactly that
+    state; tables read at one barrier agree.</p>`;
 
 function sentence(board, strong) {
   const holder = board.blockedBy[0];
@@ -130,7 +146,7 @@ function sentence(board, strong) {
     ? html`Newest consistent version: <strong class="mono">${strong}</strong>${age}`
     : "No consistent version yet: no barrier is completed by all tables";
   if (!holder) return html`${base}. Nothing blocks it.`;
-  return html`${base}. Blocked by ${holder.reason}.`;
+  return html`${base}. <${Word} of="blocked-by">Blocked by<//> ${holder.reason}.`;
 }
 
 function Why({ one, holder }) {
@@ -149,7 +165,7 @@ function Why({ one, holder }) {
     html`<span class="chip aligned"
       title="its stream is no member of the group yet: the table answers alone">joining</span> `
   }${
-    one.baseTable && html`<span class="chip">base table</span> `
+    one.baseTable && html`<span class="chip"><${Word} of="base-table">base table<//></span> `
   }${one.writer && html`<${State} state=${one.writer.state} />`}${
     one.stalenessSeconds > 0 &&
     html` <span class="dim small">◷ ${duration(one.stalenessSeconds)} behind</span>`
@@ -165,7 +181,7 @@ function Cell({ one, cell, barrier }) {
             tables have counts`
           : `has not completed barrier ${barrier} yet`
       }.</div>`;
-  return html`<div class="panel pad"><p><strong>
+  return html`<div class="panel pad below"><p><strong>
     ${one.label}</strong> at barrier ${barrier}: snapshot <${Id} id=${cell.snapshotId}
       whole />, committed <${Time} at=${cell.committedAt} />. <a href=${address("/table", {
         namespace: one.namespace,

@@ -10,12 +10,15 @@ import {
   html,
   JobLink,
   Loaded,
+  NoneYet,
   Sql,
   State,
   TableLink,
   Tabs,
   Time,
   useTree,
+  Word,
+  wordHead,
 } from "../parts.js";
 import { useData, withParams } from "../state.js";
 import { named, Neighbours } from "./table.js";
@@ -36,7 +39,7 @@ const jobKey = (job) => nodeId("job", job);
 const parentOf = (job) => job.parent && jobKey(job.parent);
 
 const MOST_NAMED = 8;
-const JOB_HEAD = ["job", "namespace", "latest run", "started", "ended", "group"];
+const JOB_HEAD = ["job", "namespace", "latest run", "started", "ended", wordHead("group", "group")];
 
 function JobRows({ jobs }) {
   const tree = useTree(jobs, jobKey, parentOf);
@@ -70,7 +73,7 @@ function JobRows({ jobs }) {
   };
   return html`<${Grid}
     name="jobs"
-    empty="No jobs yet: they appear with their first event."
+    empty=${html`<${NoneYet} of="jobs" />`}
     head=${JOB_HEAD}
     rows=${tree.map(row)}
     all=${jobs.map((one) => [one.name, ...cells(one)])}
@@ -160,7 +163,8 @@ function InGroup({ job }) {
       href=${address("/group", { name: job.group })}>${job.group}</a>: ${holder.reason}.</div>`
   }
     <details><summary>Retire this job</summary>
-    <p>Its tables leave group ${job.group}: later versions do not wait for them and do not include
+    <p>To <${Word} of="retire">retire<//> a job is to stop waiting for it. Its tables
+    leave group ${job.group}: later versions do not wait for them and do not include
     them. Its runs, snapshots and lineage stay.</p>
     <${Confirm} label="retire…" question=${`Take ${job.name} out of group ${job.group}?`}
       act=${retire} /></details>`;

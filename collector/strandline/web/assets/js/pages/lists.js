@@ -2,9 +2,10 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, list } from "../api.js";
 import { count, number, tableName } from "../format.js";
-import { Grid, html, JobLink, linkOf, Loaded, Name, State, Time } from "../parts.js";
+import { Grid, html, JobLink, linkOf, Loaded, Name, NoneYet, State, Time, Word } from "../parts.js";
 import { go, useData } from "../state.js";
 
+const ASK = "Type into the field above: a table, a column, a job, or an id.";
 const EMPTY = html`Nothing has this in its name, a tag, a column or its SQL. Ids of runs, snapshots
   and Spark applications are found from their sixth character on.`;
 // Whether a text is the whole id of what was found: then it is what the person meant.
@@ -56,7 +57,7 @@ export function Search({ params }) {
   };
   return html`<h1>Search</h1>
     <${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">
-        ${more ? "at least " : ""}${count(items.length, "result")} for “${q}”</p>
+        ${q ? `${more ? "at least " : ""}${count(items.length, "result")} for “${q}”` : ASK}</p>
       <${Grid}
         name="search"
         empty=${EMPTY}
@@ -72,7 +73,7 @@ export function Events() {
     <p class="dim">The newest 50; secrets are taken out before anything is stored. Received: when
     the collector got the event. Happened: the event's own time.</p>
     <${Loaded} of=${found}>${({ items }) => html`
-    <${Grid} name="events" empty="No events yet. Now says how to send the first one." head=${[
+    <${Grid} name="events" empty=${html`<${NoneYet} of="events" />`} head=${[
       "received",
       "happened",
       "type",
@@ -121,9 +122,9 @@ export function Trouble() {
     },
   ];
   return html`<h1>Rejected events</h1>
-    <p class="dim">What could not be read as an event, by reason and producer. A refused event was
-    answered with its reason. After a fix, <code>strandline replay --dead-letters</code> reads dead
-    letters again.</p>
+    <p class="dim">What could not be read as an event, by reason and producer. A <${Word}
+    of="rejected">rejected<//> event was answered with its reason. After a fix,
+    ${" "}<code>strandline replay --dead-letters</code> reads dead letters again.</p>
     <${Loaded} of=${found}>${({ items, complete }) => html`<${Grid}
         name="rejected"
         empty="Nothing was rejected."

@@ -2,7 +2,7 @@
 // event.
 import { address, get, list } from "../api.js";
 import { count, duration, number } from "../format.js";
-import { copy, Grid, html, Loaded, Time } from "../parts.js";
+import { copy, Grid, html, Loaded, Time, wordHead } from "../parts.js";
 import { RunRows } from "./runs.js";
 import { useData } from "../state.js";
 
@@ -88,7 +88,13 @@ function Filled({ now, recent }) {
 const shownCount = (now) => now.attention.reduce((sum, group) => sum + group.count, 0);
 
 const shown = (show) => ({ show, text: "" });
-const GROUP_HEAD = ["group", "consistent at barrier", "newest barrier", "tables", "behind"];
+const GROUP_HEAD = [
+  wordHead("group", "group"),
+  "consistent at barrier",
+  wordHead("barrier", "newest barrier"),
+  "tables",
+  wordHead("lag", "behind"),
+];
 const groupRow = (one) => [
   shown(html`<a href=${address("/group", { name: one.name })}>${one.name}</a>`),
   shown(html`<span class="mono">${one.strong ?? "none yet"}</span>`),

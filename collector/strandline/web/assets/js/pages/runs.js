@@ -10,6 +10,7 @@ import {
   Id,
   JobLink,
   Loaded,
+  NoneYet,
   State,
   TableLink,
   Time,
@@ -60,7 +61,9 @@ export function Runs({ params }) {
     )}</select></p>
     <${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">
     ${more ? "the newest " : ""}${count(items.length, "run")}</p>
-    <${RunRows} page=${{ items }} />`}<//>`;
+    <${RunRows} page=${{ items }} empty=${
+      (state || since) && html`No run is like this. <a href="/runs">Show all runs</a>.`
+    } />`}<//>`;
 }
 
 export const runLink = (run) =>
@@ -73,7 +76,7 @@ const length = (run) =>
     : "";
 
 // `plain`: of one job, whose name need not stand in each row.
-export function RunRows({ page, plain }) {
+export function RunRows({ page, plain, empty }) {
   const tree = useTree(
     page.items,
     (run) => run.runId,
@@ -100,7 +103,7 @@ export function RunRows({ page, plain }) {
   const row = (place) => [{ show: job(place), text: place.one.job.name }, ...cells(place.one)];
   return html`<${Grid}
     name="runs"
-    empty="No run is known."
+    empty=${empty || html`<${NoneYet} of="runs" />`}
     head=${[...(plain ? [] : ["job"]), "state", "started", "took", "run", "last event"]}
     rows=${plain ? page.items.map(cells) : tree.map(row)}
     all=${page.items.map((run) => [...(plain ? [] : [run.job.name]), ...cells(run)])}

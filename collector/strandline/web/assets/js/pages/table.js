@@ -13,11 +13,15 @@ import {
   Loaded,
   Name,
   NodeLink,
+  NoneYet,
   State,
   TableLink,
   Tabs,
   Time,
+  Word,
+  wordHead,
 } from "../parts.js";
+import { merged } from "../graph/model.js";
 import { go, useData, withParams } from "../state.js";
 
 export const named = async (params, signal) => {
@@ -65,8 +69,8 @@ export function Tables({ params }) {
         ${more ? " Search finds the others." : ""}</p>
       <${Grid}
         name="datasets"
-        empty="No tables yet: they appear with their first event."
-        head=${["name", "namespace", "writer", "last commit", "rows", "lag"]}
+        empty=${html`<${NoneYet} of="tables" />`}
+        head=${["name", "namespace", "writer", "last commit", "rows", wordHead("lag", "lag")]}
         rows=${items.map(row)}
       />`}<//>`;
 }
@@ -187,8 +191,9 @@ function Snapshots({ table, params }) {
           pick=${pick}
         />`,
     )}</div>
-      <div class="legend"><span>above each mark: barrier</span><span>below: number of rows</span>
-      <span>outlined: no barrier</span><span>grey: expirable</span>
+      <div class="legend"><span>above each mark: <${Word} of="barrier">barrier<//></span>
+      <span>below: number of rows</span>
+      <span>outlined: no barrier</span><span>grey: <${Word} of="expirable">expirable<//></span>
       <span>shift and click: compare two</span>
       <span>newest <${Time} at=${items[0].committedAt} /></span></div></div>
     ${more && html`<p class="dim">the newest 200 are shown</p>`}
@@ -413,7 +418,8 @@ const Origin = ({ from, how }) => html`<div class="origin">
 
 export function Neighbours({ node }) {
   const graph = useData((signal) => get("/lineage", { node, depth: 1 }, signal), [node]);
-  return html`<${Loaded} of=${graph}>${({ nodes, edges }) => {
+  return html`<${Loaded} of=${graph}>${(answer) => {
+    const { nodes, edges } = merged([answer]);
     const by = new Map(nodes.map((one) => [one.id, one]));
     // a micro-batch's name: its query too
     const here = new Set(nodes.filter((one) => one.distance === 0).map((one) => one.id));
@@ -426,7 +432,7 @@ export function Neighbours({ node }) {
       const link = one.type === "job" ? JobLink : TableLink;
       return [
         { show: html`<${link} of=${one} />`, text: one.name },
-        one.state ? { show: html`<${State} state=${one.state} />`, text: one.state } : "",
+        stateOf(one),
         ruleName(edge.rule),
         { show: html`<${Time} at=${seen} />`, text: seen || "" },
       ];
@@ -440,6 +446,15 @@ export function Neighbours({ node }) {
       />`;
     return html`${part("Comes from", side(true))}${part("Goes to", side(false))}`;
   }}<//>`;
+}
+
+// The state of a job's latest run; what it reads and writes may be known from an earlier one.
+function stateOf({ state, earlier }) {
+  if (!state) return "";
+  const show = html`<${State} state=${state} />${
+    earlier && html`<div class="small dim">this edge is of an earlier run</div>`
+  }`;
+  return { show, text: state };
 }
 
 export function Parts({ delay }) {
@@ -468,7 +483,8 @@ function Delay({ delay, staleness, refused }) {
   if (refused) return html`<div class="note">Its delay is not known. ${refused}.</div>`;
   if (!delay) return html`<div class="note">It has completed no barrier yet.</div>`;
   return html`<p
-    class="sentence">Barrier ${delay.barrier} took ${duration(delay.seconds)} from the base table to
+    class="sentence"><${Word} of="barrier">Barrier<//> ${delay.barrier} took
+    ${" "}${duration(delay.seconds)} from the base table to
     this table${
       delay.bottleneck
         ? html`; ${
