@@ -17,14 +17,21 @@ from strandline.core.openlineage.run_states import NAMES
 from strandline.core.versions.facts import Fact, JobRetired, RunEnded, Table
 from strandline.core.versions.managed_jobs import ManagedJob
 from strandline.core.versions.model import Model
-from strandline.core.versions.root_barriers import cut_through, to_cut
+from strandline.core.versions.root_barriers import (
+    cut_at,
+    cut_through,
+    last_cut,
+    to_cut,
+    uncut_steps,
+)
 from strandline.core.versions.strong_weak import ago
 from strandline.runtime.follower import Follower
 from strandline.store.lineage.run_state import StateColumns
 from strandline.store.schema.run_tables import runs
 from strandline.store.sql.engine import read_from
-from strandline.store.versions.snapshot_history import heads_of
+from strandline.store.versions.snapshot_history import commit_times, heads_of
 
+Snapshot = tuple[Table, str]
 MICRO = 1_000_000
 AT_ONCE = 500
 TURNS = 10
@@ -50,19 +57,21 @@ def attend(
     with follower.model() as model:
         running, roots = _running(model, turn), _roots_to_cut(model, intervals, now)
         anything = bool(_retired(model, intervals, now))
+        asked = _snapshots_asked(model)
     with read_from(engine) as connection:
         over = {(id_of("job", *fact.job), fact.run) for fact in _over(connection, running, now)}
-        heads = heads_of(connection, roots)
+        heads, times = heads_of(connection, roots), commit_times(connection, asked)
     with follower.model() as model:
-        anything |= bool(_cuts(model, heads, intervals, now))
+        anything |= bool(_cuts(model, heads, times, intervals, now))
     if not (anything or over):
         return 0
 
     def decide(connection: Connection, model: Model, _: float) -> tuple[Sequence[Fact], int]:
         still = {key: place for key, place in _running(model).items() if key in over}
         newest = heads_of(connection, _roots_to_cut(model, intervals, now))
+        times = commit_times(connection, _snapshots_asked(model))
         facts: list[Fact] = [*_over(connection, still, now), *_retired(model, intervals, now)]
-        facts += _cuts(model, newest, intervals, now)
+        facts += _cuts(model, newest, times, intervals, now)
         return facts, len(facts)
 
     return follower.decide(decide)
@@ -127,9 +136,32 @@ def _gone(place: ManagedJob, now: float) -> str:
 
 
 def _roots_to_cut(model: Model, intervals: Intervals, now: float) -> list[Table]:
-    return [table for domain in to_cut(model, intervals.barrier, now) for table in domain.declared]
+    return [table for domain in to_cut(model, intervals.barrier, now) for table in domain.bases]
 
 
-def _cuts(model: Model, heads: Mapping[Table, str], intervals: Intervals, now: float) -> list[Fact]:
-    domains = to_cut(model, intervals.barrier, now)
-    return [cut for domain in domains for cut in cut_through(model, domain, heads, now)]
+def _snapshots_asked(model: Model) -> list[Snapshot]:
+    """Return the base snapshots whose order decides whether a step gets a barrier."""
+    return [
+        (table, snapshot)
+        for _, stands in uncut_steps(model)
+        for table, at in stands.items()
+        for snapshot in (at, last_cut(model, table))
+        if snapshot is not None
+    ]
+
+
+def _cuts(
+    model: Model,
+    heads: Mapping[Table, str],
+    times: Mapping[Snapshot, int],
+    intervals: Intervals,
+    now: float,
+) -> list[Fact]:
+    """Return the next barriers, one a group: where a step stands, or at the interval."""
+    cuts: dict[str, Fact] = {}
+    for domain, stands in uncut_steps(model):
+        cuts |= {cut.domain: cut for cut in cut_at(model, domain, stands, times, now)}
+    for domain in to_cut(model, intervals.barrier, now):
+        if domain.name not in cuts:
+            cuts |= {cut.domain: cut for cut in cut_through(model, domain, heads, now)}
+    return list(cuts.values())

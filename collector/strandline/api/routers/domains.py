@@ -153,7 +153,7 @@ def get_groups(query: Annotated[GroupsQuery, InQuery()], session: ReadSession) -
 
 
 def _domain(model: Model, domain: Domain) -> Answer:
-    roots = domain.declared or tuple(
+    roots = domain.bases or tuple(
         sorted(t for t in model.roots if model.domain_of.get(t) == domain.name)
     )
     return {

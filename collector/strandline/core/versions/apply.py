@@ -5,7 +5,7 @@ run that ended before it was seen to start is a stopped run. Nothing here refuse
 before facts (registration.py).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -144,6 +144,8 @@ def _link(model: Model, place: ManagedJob) -> None:
         model.abandoned.pop(table, None)
         _only_declared(model, table)
         _own(model, table, place)
+    if any(model.domain_of.get(one) == place.domain for one in place.reads - place.writes):
+        model.domain(place.domain).ingested -= place.writes
     for table in place.reads:
         model.readers.setdefault(table, set()).add(place.job)
         if registration is not None and table in registration.tables.reads:
@@ -261,10 +263,59 @@ def _complete_stated(
     """The commit itself says its barrier."""
     for one in used:
         _complete_root(model, place, one, fact)
+    if not used and _counts_batches(fact):
+        _ingest(model, place, writes)
     for table, snapshot in zip(writes, fact.written, strict=True):
-        complete(model, place.domain, table, _completion(place, fact, snapshot, used))
-    if fact.written:
-        place.position = max(fact.barrier, place.position or fact.barrier)
+        completion = _completion(place, fact, snapshot, used)
+        if not used and _counts_batches(fact):
+            barrier = _ingested_barrier(model, place, table, completion)
+            if barrier is None:
+                continue
+            completion = replace(completion, barrier=barrier)
+        complete(model, place.domain, table, completion)
+        place.position = max(completion.barrier, place.position or completion.barrier)
+
+
+def _ingest(model: Model, place: ManagedJob, writes: Iterable[Table]) -> None:
+    """Take as base tables what streams follow and a stream fills that reads none of the group."""
+    domain = model.domain(place.domain)
+    if domain.declared or any(
+        model.domain_of.get(table) == place.domain for table in place.reads - place.writes
+    ):
+        return
+    for table in writes:
+        readers = (model.places[job] for job in model.readers.get(table, ()) if job != place.job)
+        if table not in domain.ingested and any(_follows(model, one, table) for one in readers):
+            domain.ingested.add(table)
+
+
+def _follows(model: Model, place: ManagedJob, table: Table) -> bool:
+    lookups = model.steps.get(place.job, NO_STEPS).lookups
+    return not place.batch and model.domain_of.get(table) == place.domain and table not in lookups
+
+
+def _ingested_barrier(
+    model: Model, place: ManagedJob, table: Table, completion: Completion
+) -> int | None:
+    """Return the barrier of a micro-batch that fills a table, or None where it carries none.
+
+    A query that lost its checkpoint counts its micro-batches from 0 again; its barriers go on from
+    the last one before it. Barriers of several base tables are cut through all of them instead.
+    """
+    bases = model.domain(place.domain).bases
+    done = model.done.get(table)
+    if (table in bases and len(bases) > 1) or done is None:
+        return None
+    query = completion.query
+    if query not in place.began_after:
+        is_later = query != "" and bool(place.began_after)
+        before = done.of[done.last] if is_later and done.last is not None else None
+        if before is not None and completion.committed < before.committed:
+            return None  # its query ended before another one began
+        place.began_after[query] = before.barrier if before is not None else 0
+    barrier = completion.barrier + place.began_after[query]
+    others = (one for one in done.candidates(barrier) if one.query and query)
+    return None if any(one.query != query for one in others) else barrier
 
 
 def _who_committed(
@@ -322,7 +373,7 @@ def _completion(
     run = place.run if fact.run == place.run else fact.run  # one object for all barriers of a run
     return Completion(
         fact.barrier, written.snapshot, written.parent, place.job, fact.started, committed, used, fact.batch, run,
-        generation=fact.generation,
+        query=fact.query, generation=fact.generation,
     )  # fmt: skip
 
 
@@ -349,6 +400,8 @@ def _cut(model: Model, fact: facts.RootsCut) -> None:
     for snapshot in fact.snapshots:
         root = Completion(fact.barrier, snapshot.snapshot, snapshot.parent, None, fact.at, fact.at)
         complete(model, fact.domain, snapshot.table, root)
+        for job in model.writers.get(snapshot.table, ()):
+            model.places[job].position = fact.barrier
 
 
 def _end(model: Model, fact: facts.RunEnded) -> None:
@@ -367,6 +420,7 @@ def _retire(model: Model, fact: facts.JobRetired) -> None:
     model.starting.discard(fact.job)
     if place is None:
         return
+    model.domain(place.domain).stands.pop(fact.job, None)
     runs = frozenset(place.runs | set(model.endings.pop(fact.job, {})))
     model.retired[fact.job] = Retirement(fact.at, fact.why, runs)
     for table in place.tables:

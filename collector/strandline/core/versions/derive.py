@@ -14,7 +14,7 @@ from strandline.core.versions.completing import complete, contradicted, take_bac
 from strandline.core.versions.completions import Completion
 from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used
 from strandline.core.versions.managed_jobs import ManagedJob
-from strandline.core.versions.model import Model
+from strandline.core.versions.model import Domain, Model
 from strandline.core.versions.steps import RUN, Step, Steps
 from strandline.core.versions.table_states import states_of, stood_before
 
@@ -50,6 +50,9 @@ def note_step(
     while len(steps.of) > MOST * model.keeps:
         _forget(model, steps, next(iter(steps.of.values())))
     _settle_states(model, step)
+    domain = model.domain(place.domain)
+    if len(domain.bases) > 1 and steps.of.get(step.key) is step:
+        domain.stands[place.job] = _base_snapshots(model, domain, step)
 
 
 def settle(model: Model) -> None:
@@ -161,6 +164,31 @@ def _settle_states(model: Model, step: Step) -> None:
         for table, output in step.outputs.items():
             for job, key in sorted(model.based.get((table, output.snapshot), ())):
                 waiting.append(model.steps[job].of[key])
+
+
+def _base_snapshots(model: Model, domain: Domain, step: Step) -> dict[Table, str]:
+    """Return the base snapshots that a step shows, through the tables between.
+
+    Empty where one is shown twice, at different snapshots, or where the step is not whole.
+    """
+    states = [step.states[table] for table in step.outputs]
+    if not states or any(state.broken or state.unsure for state in states):
+        return {}
+    found: dict[Table, str] = {}
+    waiting = [*states[0].stands.items()]
+    seen = set(waiting)
+    for table, snapshot in waiting:
+        if table in domain.bases:
+            if found.setdefault(table, snapshot) != snapshot:
+                return {}
+            continue
+        made_by = model.made.get((table, snapshot))
+        made = model.steps[made_by[0]].of[made_by[1]].states if made_by is not None else {}
+        if table in made:
+            between = made[table].stands.items() - seen
+            seen |= between
+            waiting.extend(between)
+    return found
 
 
 def _follow(model: Model, place: ManagedJob, table: Table, barrier: int) -> None:

@@ -86,7 +86,7 @@ class ManagedJob:
 
     `connected`: the tables that it holds at one version, from barrier `counts_from` on (None: it is
     no member). `last_tables`: what the run's last commit read and wrote. `batch`: its runs are no
-    streams.
+    streams. `began_after`: of a stream that fills base tables the last barrier before each query.
     """
 
     job: Job
@@ -109,6 +109,7 @@ class ManagedJob:
     started_up: dict[Table, str] = field(default_factory=dict)
     last_tables: ReadAndWritten = ((), ())
     batch: bool = False
+    began_after: dict[str, int] = field(default_factory=dict)
 
     def take_over(self, run: str, at: float, ended: Ending | None) -> None:
         """Another run has the place now; the one before is fenced."""

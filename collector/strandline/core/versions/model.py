@@ -19,18 +19,27 @@ from strandline.core.versions.steps import Key, Made, Steps
 
 @dataclass(slots=True)
 class Domain:
-    """Base tables that are cut together.
+    """A group with its barriers.
 
-    `declared`: the coordinator cuts them; else their jobs bring the barriers.
+    `declared`: its base tables, where somebody declared them; `ingested`: those that streams fill
+    which read no table of the group. `stands`: the base snapshots that the last step of each job
+    shows, where there are several base tables.
     """
 
     name: str
     declared: tuple[Table, ...] = ()
+    ingested: set[Table] = field(default_factory=set)
+    stands: dict[Job, dict[Table, str]] = field(default_factory=dict)
     generation: int = 1
     births: dict[int, float] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
     looked_at: int = 0  # how many barriers were needed when last something was forgotten (prune.py)
     forgotten: int = 0  # barriers before this one are of long ago
+
+    @property
+    def bases(self) -> tuple[Table, ...]:
+        """The base tables; the barriers of several are taken here, in one cut through all."""
+        return self.declared or tuple(sorted(self.ingested))
 
     def born(self, barrier: int, at: float) -> None:
         """A table completed `barrier` at `at`; the first one is its birth."""

@@ -14,6 +14,7 @@ def roll_back(model: Model, fact: RolledBack) -> None:
     """Take back the barriers after the one that a group was rolled back to."""
     domain = model.domain(fact.domain)
     domain.generation += 1
+    domain.stands.clear()
     for table in fact.tables:
         done = model.done.setdefault(table, Completions())
         done.cut_back(fact.barrier, fact.at, _runs_over(model, table), domain.generation)

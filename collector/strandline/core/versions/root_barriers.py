@@ -1,10 +1,10 @@
-"""Cutting barriers through the base tables of declared groups.
+"""Cutting barriers through the base tables of groups.
 
 B := the latest committed snapshot of every base table.
 
 Base tables do not depend on each other, so every cut through them is consistent. One base table:
-each of its commits is a barrier. Several: one at an interval. Where tracked jobs write the base
-tables, their own events carry the barriers.
+each of its commits is a barrier; where a stream of the group writes it, its events carry the
+barriers. Several: one at an interval, and one where the step of a job stands.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,7 +57,7 @@ def to_cut(model: Model, interval: float, now: float) -> list[Domain]:
     return [
         domain
         for domain in _cut_here(model)
-        if len(domain.declared) > 1
+        if len(domain.bases) > 1
         and (domain.newest is None or domain.births[domain.newest] + interval <= now)
     ]
 
@@ -71,12 +71,52 @@ def cut_through(
 
     heads: of its base tables that have a snapshot, and maybe of tables of other groups.
     """
-    last = {table: last_cut(model, table) for table in domain.declared}
+    last = {table: last_cut(model, table) for table in domain.bases}
     if not last.keys() <= heads.keys() or all(heads[table] == last[table] for table in last):
         return []
+    snapshots = tuple(WrittenSnapshot(table, heads[table], last[table]) for table in domain.bases)
+    return [RootsCut(domain.name, (domain.newest or 0) + 1, snapshots, now)]
+
+
+def uncut_steps(model: Model) -> list[tuple[Domain, Mapping[Table, str]]]:
+    """Return the base snapshots that last steps of jobs show and that are together in no barrier."""
+    return [
+        (domain, stands)
+        for domain in _cut_here(model)
+        if len(domain.bases) > 1
+        for stands in domain.stands.values()
+        if stands and not _is_cut(model, stands)
+    ]
+
+
+def _is_cut(model: Model, stands: Mapping[Table, str]) -> bool:
+    carried = [set(model.done[table].carried.get(at, ())) for table, at in stands.items()]
+    return bool(set.intersection(*carried))
+
+
+def cut_at(
+    model: Model,
+    domain: Domain,
+    stands: Mapping[Table, str],
+    committed: Mapping[tuple[Table, str], int],
+    now: float,
+) -> list[RootsCut]:
+    """The next barrier, through the base snapshots that a step shows, and else through the last.
+
+    None where one of them is older than at the last barrier. committed: when snapshots were.
+    """
+    last = {table: last_cut(model, table) for table in domain.bases}
+    for table, snapshot in stands.items():
+        before, at = last[table], committed.get((table, snapshot))
+        if at is None or (before is not None and at < committed.get((table, before), at + 1)):
+            return []
     snapshots = tuple(
-        WrittenSnapshot(table, heads[table], last[table]) for table in domain.declared
+        WrittenSnapshot(table, snapshot, last[table])
+        for table, snapshot in (last | dict(stands)).items()
+        if snapshot is not None
     )
+    if len(snapshots) < len(domain.bases):
+        return []
     return [RootsCut(domain.name, (domain.newest or 0) + 1, snapshots, now)]
 
 
@@ -87,7 +127,9 @@ def last_cut(model: Model, table: Table) -> str | None:
 
 
 def _cut_here(model: Model) -> Iterable[Domain]:
+    """Yield the groups whose streams do not number the commits of their one base table."""
     for domain in model.domains.values():
         writers = {job for table in domain.declared for job in model.writers.get(table, ())}
-        if domain.declared and all(model.places[job].batch for job in writers):
+        is_numbered_here = domain.declared and all(model.places[job].batch for job in writers)
+        if is_numbered_here or len(domain.bases) > 1:
             yield domain

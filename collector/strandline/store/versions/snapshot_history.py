@@ -77,6 +77,20 @@ def heads_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, str
     return found
 
 
+def commit_times(
+    connection: Connection, wanted: Iterable[tuple[Table, str]]
+) -> dict[tuple[Table, str], int]:
+    """Return when snapshots were committed, of those that are known."""
+    found = {}
+    for table, snapshot in wanted:
+        of_table = snapshots.c.dataset_id.in_(ids_of_names(table))
+        when = select(func.min(_WHEN)).where(of_table, snapshots.c.snapshot_id == snapshot)
+        at = connection.scalar(when)
+        if at is not None:
+            found[table, snapshot] = int(at)
+    return found
+
+
 def snapshot_lines(connection: Connection, table: Table) -> tuple[list[str], list[str]]:
     """(main ancestry oldest first, all other known snapshots) of a table under any of its names."""
     names = ids_of_names(table)
