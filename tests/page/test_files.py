@@ -36,12 +36,22 @@ def test_the_page_weighs_less_than_300_kilobytes_compressed() -> None:
     assert weight(ASSETS) < 300_000
 
 
+def own_scripts() -> list[Traversable]:
+    """Return the page's own scripts."""
+    return [
+        one
+        for folder in ("js", "js/pages", "js/graph")
+        for one in (ASSETS / folder).iterdir()
+        if one.is_file()
+    ]
+
+
 def test_every_word_that_is_linked_is_in_the_glossary() -> None:
-    scripts = [path.read_text() for path in (ASSETS / "js").rglob("*.js")]
+    texts = [script.read_text() for script in own_scripts()]
     linked = {
         word
-        for text in scripts
-        for found in re.findall(r'<\$\{Word\} of="([^"]+)"|wordHead\("([^"]+)"', text)
+        for text in texts
+        for found in re.findall(r'<\$\{Word\}\s+of="([^"]+)"|wordHead\("([^"]+)"', text)
         for word in found
         if word
     }
@@ -52,16 +62,9 @@ def test_every_word_that_is_linked_is_in_the_glossary() -> None:
 
 
 def test_no_file_evaluates_text_or_writes_markup() -> None:
-    own = [
-        one
-        for folder in ("js", "js/pages", "js/graph")
-        for one in (ASSETS / folder).iterdir()
-        if one.is_file()
-    ]
-
     wrong = [
         one.name
-        for one in own
+        for one in own_scripts()
         if re.search(
             r"\beval\(|new Function|innerHTML|insertAdjacentHTML|document\.write", one.read_text()
         )
