@@ -87,3 +87,15 @@ def test_expiry_and_delays_are_asked_for_by_the_new_name(server: Server) -> None
     delay = server.get(f"/api/v2/delays?namespace={LAKE}&name=db.t")["delay"]
     assert (delay["barrier"], delay["seconds"]) == (4, 5.0)
     assert [part["table"]["name"] for part in delay["parts"]] == ["db.b", "db.b", "db.t", "db.t"]
+
+
+def test_lease_that_was_taken_under_the_old_name_keeps_its_snapshots(server: Server) -> None:
+    server.domain("d", "db.a")
+    server.post(*FIRST)
+    lease = server.versions("db.a", leaseSeconds=600)
+    server.post(RENAMED, LATER)
+
+    kept = server.get(f"/api/v2/expirable?namespace={LAKE}&name=db.b")["kept"]
+    reasons = {one["snapshotId"]: one["reasons"] for one in kept}
+    assert lease["tables"][0]["snapshotId"] == "r2"
+    assert any(reason.startswith("lease ") for reason in reasons["r2"])

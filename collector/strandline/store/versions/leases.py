@@ -17,6 +17,7 @@ from strandline.core.versions.expirable import Pin
 from strandline.core.versions.facts import Table
 from strandline.errors import NotFoundError, RefusedError
 from strandline.store.schema.version_tables import reader_leases
+from strandline.store.versions.renamed_tables import former_names
 
 KEPT_OVER = 86_400 * 1_000_000  # how long one that is over is remembered, to say so
 Claims = list[tuple[str, str, str]]
@@ -78,16 +79,17 @@ def tables_claimed(connection: Connection, id_: str) -> list[Table]:
 
 
 def lease_pins(connection: Connection, table: Table, now: int) -> list[Pin]:
-    """Return what readers have leased of a table now."""
+    """Return what readers have leased of a table now, under whatever name it had then."""
     valid: Sequence[tuple[str, str, bytes]] = [
         (row.id, row.holder, row.body)
         for row in connection.execute(select(reader_leases).where(reader_leases.c.expires_at > now))
     ]
+    names = {table, *former_names(connection, table)} if valid else set()
     return [
         Pin(snapshot, f"lease {id_}" + (f" of {holder}" if holder else ""))
         for id_, holder, body in valid
         for namespace, name, snapshot in msgspec.json.decode(body, type=Claims)
-        if (namespace, name) == table
+        if (namespace, name) in names
     ]
 
 

@@ -49,6 +49,21 @@ def _renames(connection: Connection, which: ColumnElement[bool]) -> list[TableRe
     ]
 
 
+def former_names(connection: Connection, table: Table) -> set[Table]:
+    """Return all names that a table ever had before a rename, also those that others have now."""
+    links, found, new = dataset_aliases.c, set[int](), {id_of("dataset", *table)}
+    while new:
+        found |= new
+        groups = select(datasets.c.canonical_id).where(among(datasets.c.id, new))
+        names = select(datasets.c.id).where(datasets.c.canonical_id.in_(groups))
+        query = select(links.alias_id).where(links.dataset_id.in_(names), links.type == RENAMED)
+        new = set(connection.scalars(query)) - found
+    rows = connection.execute(
+        select(datasets.c.namespace, datasets.c.name).where(among(datasets.c.id, found))
+    )
+    return {(row.namespace, row.name) for row in rows} - {table}
+
+
 class _Groups(NamedTuple):
     """Datasets with their names.
 
