@@ -161,8 +161,7 @@ def test_stream_that_passed_over_deletes_completes_nothing_until_its_table_is_re
     assert [one["snapshotId"] for one in broken["tables"]] == ["r2", "c0"]
     (holder,) = broken["blockedBy"]
     assert holder["reason"] == (
-        "copy: db.copy: its stream passed over changes of db.raw; replace the whole table, or go"
-        " back: strandline rollback db.copy 2"
+        "copy: db.copy: its stream passed over changes of db.raw; replace the whole table"
     )
 
 

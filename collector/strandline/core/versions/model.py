@@ -292,6 +292,17 @@ class Model:
             return f"{called}: untracked: its writer {self.abandoned[table][1]} was retired"
         return f"{called}: untracked: no job that carries barriers writes it, and it is not a base table of a group"
 
+    def how_to_track(self, table: Table) -> str:
+        """In words, what gives an untracked table barriers."""
+        writers = sorted(name for _, name in self.writers.get(table, ()))
+        if len(writers) > 1:
+            return (
+                f"retire all but one (strandline retire {writers[0]}), then replace the whole table"
+            )
+        if table in self.abandoned:
+            return "start its writer again, or ask without the table"
+        return "give its job the group: spark.strandline.group"
+
 
 def descendants(model: Model, table: Table) -> list[Table]:
     """`table` and every tracked table made from it, upstream first."""

@@ -14,7 +14,7 @@ from strandline.core.versions.completions import Completion, greatest_common
 from strandline.core.versions.facts import Table
 from strandline.core.versions.members import pipeline, version, version_and_pipeline
 from strandline.core.versions.model import Model
-from strandline.core.versions.table_states import why_broken
+from strandline.core.versions.table_states import PASSED_OVER, why_broken
 from strandline.errors import RefusedError
 
 INSTEAD = "ask with --weak or --cut (consistency weak or cut)"
@@ -226,16 +226,11 @@ def _has_inputs(model: Model, table: Table, barrier: int) -> bool:
 def _holder(model: Model, table: Table, barrier: int) -> Holder:
     last, writer = model.done[table].last, model.writer(table)
     if not model.is_managed(table):
-        why = model.why_unmanaged(table)
+        why = f"{model.why_unmanaged(table)}; {model.how_to_track(table)}"
         return Holder(table, table[1], table[0], "UNTRACKED", None, barrier, last, why)
     why = why_broken(model, table)
     if writer is not None and why:
-        remedy = (
-            f"{why}; replace the whole table, or go back: strandline rollback {model.call(table)} {last}"
-            if last is not None
-            else f"{why}; replace the whole table, or start its stream anew with an empty table"
-            " and a new checkpoint"
-        )
+        remedy = _remedy(model, table, why)
         return Holder(table, writer[1], writer[0], "BROKEN", None, barrier, last, remedy)
     if writer is None:
         return Holder(table, table[1], table[0], "BASE_TABLE", None, barrier, last)
@@ -247,6 +242,20 @@ def _holder(model: Model, table: Table, barrier: int) -> Holder:
         return Holder(table, writer[1], writer[0], "STOPPED", ended.at, barrier, last)
     state = "SKIPPED" if last is not None and last > barrier else "RUNNING"
     return Holder(table, writer[1], writer[0], state, None, barrier, last)
+
+
+def _remedy(model: Model, table: Table, why: str) -> str:
+    """Say what mends a broken table; a stream that is rolled back passes over the same changes."""
+    last = model.done[table].last
+    if why.startswith(PASSED_OVER):
+        return f"{why}; replace the whole table"
+    if last is not None:
+        back = f"strandline rollback {model.call(table)} {last}"
+        return f"{why}; replace the whole table, or go back: {back}"
+    return (
+        f"{why}; replace the whole table, or start its stream anew with an empty table"
+        " and a new checkpoint"
+    )
 
 
 def _refuse_unmanaged(model: Model, tables: Iterable[Table]) -> None:

@@ -12,6 +12,8 @@ from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.steps import Step, TableState
 
+PASSED_OVER = "its stream passed over changes of"
+
 
 def states_of(model: Model, step: Step) -> dict[Table, TableState]:
     """Return where each table stands after a step, written by it or not."""
@@ -145,9 +147,7 @@ def _fault(model: Model, step: Step, base: TableState, *, goes_on: bool) -> str:
 
 
 def _skipped(model: Model, step: Step) -> str:
-    return (
-        f"its stream passed over changes of {_names(model, step.skipped)}" if step.skipped else ""
-    )
+    return f"{PASSED_OVER} {_names(model, step.skipped)}" if step.skipped else ""
 
 
 def _names(model: Model, tables: "frozenset[Table] | dict[Table, str]") -> str:

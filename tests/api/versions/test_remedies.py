@@ -1,0 +1,81 @@
+"""Whoever follows the advice of a blocked answer gets the answer."""
+
+import pytest
+
+from api.versions.test_derived import COPY, RAW, batch_run, micro_batch, on, read
+from fixtures.versions_server.events import committed, ended, started
+from fixtures.versions_server.server import Server
+
+
+@pytest.fixture
+def lake(server: Server) -> Server:
+    """A base table at barrier 5, and a stream from it whose table stands at barrier 2."""
+    server.post(
+        started("ingest", 0, [], [RAW], domain="plain"),
+        started("copy", 1, [RAW], [COPY], domain="plain"),
+    )
+    for barrier in range(1, 6):
+        server.post(
+            committed("ingest", 10 * barrier, barrier, {}, {RAW: f"r{barrier}"}, domain="plain")
+        )
+    server.post(
+        micro_batch("copy", 0, {RAW: read(None, "r1")}, {COPY: on(None, "c0")}, 91),
+        micro_batch("copy", 1, {RAW: read("r1", "r2")}, {COPY: on("c0", "c1")}, 92),
+    )
+    return server
+
+
+def blocked_by(server: Server) -> str:
+    """Return the reason that blocks the answer over both tables, at barrier 2."""
+    answer = server.versions(RAW, COPY)
+    (holder,) = answer["blockedBy"]
+    assert [one["snapshotId"] for one in answer["tables"]] == ["r2", "c1"]
+    return str(holder["reason"])
+
+
+def test_of_two_writers_one_is_retired_and_the_table_replaced(lake: Server) -> None:
+    lake.post(
+        started("other", 100, [RAW], [COPY], domain="plain"),
+        micro_batch("other", 0, {RAW: read(None, "r3")}, {COPY: on("c1", "x0")}, 101),
+    )
+    reason = blocked_by(lake)
+    lake.send("DELETE", "/unregister/other")
+    still = blocked_by(lake) if lake.versions(RAW, COPY)["blockedBy"] else ""
+    lake.post(*batch_run("load", 1, 200, {RAW: "r4"}, {COPY: "c2"}, parent="x0"))
+    lake.post(micro_batch("copy", 2, {RAW: read("r4", "r5")}, {COPY: on("c2", "c3")}, 210))
+
+    assert "2 jobs write it (copy, other); retire all but one (strandline retire copy)" in reason
+    assert "then replace the whole table" in reason
+    assert still
+    assert lake.snapshots(RAW, COPY) == {RAW: "r5", COPY: "c3"}
+
+
+def test_a_table_that_was_restored_by_hand_goes_back_by_a_rollback(lake: Server) -> None:
+    wrong = micro_batch("copy", 2, {RAW: read("r2", "r3")}, {COPY: on("c0", "c2")}, 110)
+    lake.post(wrong)
+    reason = blocked_by(lake)
+    lake.post(ended("copy", 120))
+    lake.ask(
+        "/rollbacks", {"namespace": "iceberg://lake", "name": COPY, "barrier": 2, "apply": True}
+    )
+    late = 2_000_000_000.0  # after the rollback
+    lake.post(started("copy", late, [RAW], [COPY], domain="plain", run=2))
+    again = micro_batch("copy", 2, {RAW: read("r2", "r4")}, {COPY: on("c1", "c3")}, late + 1, run=2)
+    lake.post(again)
+
+    assert reason.endswith("replace the whole table, or go back: strandline rollback db.copy 2")
+    assert lake.snapshots(RAW, COPY) == {RAW: "r4", COPY: "c3"}
+
+
+def test_a_stopped_job_is_restarted(lake: Server) -> None:
+    lake.post(ended("copy", 120))
+    between_runs = lake.versions(RAW)
+    lake.post(started("copy", 130, [RAW], [COPY], domain="plain", run=3))
+    lake.post(ended("copy", 140, "FAIL", run=3))
+    reason = lake.versions(COPY)["blockedBy"][0]["reason"]
+    lake.post(started("copy", 150, [RAW], [COPY], domain="plain", run=4))
+    lake.post(micro_batch("copy", 2, {RAW: read("r2", "r5")}, {COPY: on("c1", "c2")}, 160, run=4))
+
+    assert [one["snapshotId"] for one in between_runs["tables"]] == ["r5"]
+    assert "restart it, or retire it: strandline retire copy" in reason
+    assert lake.snapshots(RAW, COPY) == {RAW: "r5", COPY: "c2"}
