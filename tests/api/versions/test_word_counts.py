@@ -125,7 +125,8 @@ def test_a_retired_job_no_longer_holds_a_version_back(words: Server) -> None:
     assert {one["name"]: one["barrier"] for one in answer["tables"]} == {COUNT: 1, SUM: 1}
     why = "db.word_count: untracked: its writer count was retired"
     assert [one.get("untracked") for one in answer["tables"]] == [why, None]
-    assert [one["reason"] for one in answer["blockedBy"]] == [why]
+    remedy = "start its writer again, or ask without the table"
+    assert [one["reason"] for one in answer["blockedBy"]] == [f"{why}; {remedy}"]
 
 
 def test_rollback_plan_raises_the_generation(words: Server) -> None:
