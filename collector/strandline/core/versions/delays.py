@@ -13,7 +13,7 @@ from typing import Literal
 
 from strandline.core.versions.completions import Completion
 from strandline.core.versions.facts import Job, Table
-from strandline.core.versions.model import Model, upstream_first
+from strandline.core.versions.model import Model, lacking, upstream, upstream_first
 from strandline.errors import NotFoundError
 
 
@@ -101,21 +101,12 @@ def _commits(model: Model, table: Table, barrier: int) -> dict[Table, float]:
     """
     birth = model.domain(model.domain_of[table]).births[barrier]
     found: dict[Table, float] = {}
-    for one in upstream_first(model, list(_upstream(model, table, barrier))):
+    completed = [one for one in upstream(model, table) if barrier in model.done[one]]
+    for one in upstream_first(model, completed):
         ready = max(
             (found[source] for source in model.sources(one) if source in found), default=birth
         )
         found[one] = max(model.done[one].of[barrier].committed, ready)
-    return found
-
-
-def _upstream(model: Model, table: Table, barrier: int) -> set[Table]:
-    found, waiting = {table}, [table]
-    while waiting:
-        for source in model.sources(waiting.pop()):
-            if source not in found and barrier in model.done[source]:
-                found.add(source)
-                waiting.append(source)
     return found
 
 
@@ -142,7 +133,10 @@ def staleness(model: Model, table: Table, now: float) -> Staleness:
         return Staleness(table, None, 0.0, 0.0, None)
     globally = max(0.0, now - domain.births[missing])
     locally = min(globally, _local(model, table, now))  # clocks differ
-    return Staleness(table, missing, globally, locally, _culprit(model, table, missing))
+    blocking = lacking(model, upstream(model, table), missing)
+    return Staleness(
+        table, missing, globally, locally, model.writer(blocking[0]) if blocking else None
+    )
 
 
 def _local(model: Model, table: Table, now: float) -> float:
@@ -154,12 +148,3 @@ def _local(model: Model, table: Table, now: float) -> float:
         if all(barrier in done for done in inputs):
             return max(0.0, now - max(done.of[barrier].committed for done in inputs))
     return 0.0
-
-
-def _culprit(model: Model, table: Table, barrier: int) -> Job | None:
-    """The most upstream job that lacks the barrier, on the way to `table`."""
-    at, seen = table, {table}
-    while lacking := sorted(s for s in model.sources(at) - seen if barrier not in model.done[s]):
-        at = lacking[0]
-        seen.add(at)
-    return model.writer(at)

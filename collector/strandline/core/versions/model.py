@@ -8,6 +8,7 @@ answer. The same facts in the same order give the same model, on every server.
 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from sys import intern
 
@@ -314,6 +315,26 @@ def descendants(model: Model, table: Table) -> list[Table]:
             found[one] = None
             waiting.extend(sorted(model.sinks(one)))
     return upstream_first(model, list(found))
+
+
+def upstream(model: Model, table: Table) -> set[Table]:
+    """`table` and every tracked table that it is made from."""
+    found, waiting = {table}, [table]
+    while waiting:
+        new = model.sources(waiting.pop()) - found
+        found |= new
+        waiting.extend(new)
+    return found
+
+
+def lacking(model: Model, tables: Iterable[Table], barrier: int) -> list[Table]:
+    """Those of `tables` that lack a barrier though all that they are made from has it."""
+    return [
+        table
+        for table in sorted(tables)
+        if barrier not in model.done[table]
+        and all(barrier in model.done[source] for source in model.sources(table))
+    ]
 
 
 def upstream_first(model: Model, tables: list[Table]) -> list[Table]:

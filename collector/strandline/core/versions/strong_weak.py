@@ -13,7 +13,7 @@ from strandline.core.versions.choice import newest_choice
 from strandline.core.versions.completions import Completion, greatest_common
 from strandline.core.versions.facts import Table
 from strandline.core.versions.members import pipeline, version, version_and_pipeline
-from strandline.core.versions.model import Model
+from strandline.core.versions.model import Model, lacking, upstream
 from strandline.core.versions.table_states import PASSED_OVER, why_broken
 from strandline.errors import RefusedError
 
@@ -193,34 +193,20 @@ def held_by(
         connected, _ = pipeline(model, of_group, missing)
         if len(connected) > LONG_PIPELINE:
             continue
-        for table in sorted(connected):
-            if missing not in model.done[table] and _has_inputs(model, table, missing):
-                found[table] = _holder(model, table, missing)
+        for table in lacking(model, connected, missing):
+            found[table] = _holder(model, table, missing)
     return list(found.values())
 
 
 def weakly_held_by(model: Model, readings: Iterable[Reading]) -> list[Holder]:
-    """Return who keeps a weak answer from its next barrier.
-
-    The most upstream one on the way to each table that lacks it.
-    """
+    """Return the most upstream jobs that keep the tables of a weak answer from their next barrier."""
     found: dict[Table, Holder] = {}
     for one in readings:
         missing = model.domain(one.domain).first_after(one.barrier)
-        if missing is None or missing in model.done[one.table]:
-            continue
-        at, seen = one.table, {one.table}
-        while lacking := sorted(
-            s for s in model.sources(at) - seen if missing not in model.done[s]
-        ):
-            at = lacking[0]
-            seen.add(at)
-        found[at] = _holder(model, at, missing)
+        if missing is not None and missing not in model.done[one.table]:
+            for table in lacking(model, upstream(model, one.table), missing):
+                found[table] = _holder(model, table, missing)
     return list(found.values())
-
-
-def _has_inputs(model: Model, table: Table, barrier: int) -> bool:
-    return all(barrier in model.done[source] for source in model.sources(table))
 
 
 def _holder(model: Model, table: Table, barrier: int) -> Holder:
