@@ -84,7 +84,7 @@ def test_runs_and_events_accept_the_same_job_parameters(
         (
             {"job": "load", "namespace": "tests", "name": "daily"},
             400,
-            "are two jobs: job:tests:load and job:tests:daily",
+            "are of two jobs: job:tests:load and job:tests:daily",
         ),
     ],
 )
