@@ -135,8 +135,10 @@ def is_complete(folder: Path, pins: Mapping[str, str]) -> bool:
 
 def check(folder: Path, pins: Mapping[str, str], name: str) -> None:
     """Refuse what differs from its pin."""
-    found = digests(folder)
-    wrong = sorted(file for file in found.keys() | pins.keys() if found.get(file) != pins.get(file))
+    present = digests(folder)
+    wrong = sorted(
+        file for file in present.keys() | pins.keys() if present.get(file) != pins.get(file)
+    )
     if wrong:
         raise JarsError(
             f"jars {name}: what was fetched differs from {PINS.name}: {', '.join(wrong[:5])}"
@@ -231,29 +233,29 @@ def ivy() -> Path:
         raise JarsError(
             f"PySpark is not installed for {sys.executable}, and its Ivy is what fetches; run `make .venv`"
         )
-    found = sorted((Path(spec.submodule_search_locations[0]) / "jars").glob("ivy-*.jar"))
-    if not found:
+    files = sorted((Path(spec.submodule_search_locations[0]) / "jars").glob("ivy-*.jar"))
+    if not files:
         raise JarsError("PySpark holds no jars/ivy-*.jar, which is what fetches")
-    return found[0]
+    return files[0]
 
 
 def java() -> str:
     """Return the `java` to use, at least version 17: JAVA_HOME's, else the one on PATH."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
-    if found is None:
+    program = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if program is None:
         raise JarsError(
             f"no `java` {'in JAVA_HOME' if home else 'on PATH'}; install Java {OLDEST_JAVA} or newer"
         )
     said = subprocess.run(
-        [found, "-version"], capture_output=True, text=True, timeout=60, check=False
+        [program, "-version"], capture_output=True, text=True, timeout=60, check=False
     ).stderr
     version = re.search(r'version "(?:1\.)?(\d+)', said)
     if version is None or int(version[1]) < OLDEST_JAVA:
         raise JarsError(
-            f"{found} is Java {version[1] if version else '?'}; Java {OLDEST_JAVA} or newer is needed"
+            f"{program} is Java {version[1] if version else '?'}; Java {OLDEST_JAVA} or newer is needed"
         )
-    return found
+    return program
 
 
 def class_path(folder: Path) -> str:

@@ -234,11 +234,13 @@ def table(outcomes: Sequence[Outcome]) -> str:
     lines = [
         f"\n{'Spark':<8}{'formats':<30}{'passed':>7}{'failed':>7}{'skipped':>8}{'seconds':>9}  not there"
     ]
-    for one in outcomes:
-        formats = ", ".join((*one.version.formats, "files"))
-        numbers = f"{one.passed:>7}{one.failed:>7}{one.skipped:>8}{one.seconds:>9.0f}"
+    for outcome in outcomes:
+        formats = ", ".join((*outcome.version.formats, "files"))
+        numbers = (
+            f"{outcome.passed:>7}{outcome.failed:>7}{outcome.skipped:>8}{outcome.seconds:>9.0f}"
+        )
         lines.append(
-            f"{one.version.pyspark:<8}{formats:<30}{numbers}  {one.error or one.version.lacks}"
+            f"{outcome.version.pyspark:<8}{formats:<30}{numbers}  {outcome.error or outcome.version.lacks}"
         )
     return "\n".join(lines)
 

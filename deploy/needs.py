@@ -14,18 +14,18 @@ from deploy import jars
 
 def faults(java: bool = True) -> list[str]:
     """Return the missing things, each with its remedy. `java`: whether that is needed."""
-    found = []
+    lacks = []
     if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
-        found.append(
+        lacks.append(
             f"{sys.executable} cannot make environments; install python{version}-venv, or use make PYTHON=..."
         )
     if java:
         try:
             jars.java()
         except jars.JarsError as error:
-            found.append(str(error))
-    return found
+            lacks.append(str(error))
+    return lacks
 
 
 if __name__ == "__main__":

@@ -80,14 +80,14 @@ def needed(name: str) -> list[str]:
 
     Without itself, and without those that are compiled.
     """
-    found: list[str] = []
+    imports: list[str] = []
     waiting = [name]
     while waiting:
         for requirement in requirements_of(waiting.pop()):
-            if requirement not in found and requirement not in COMPILED:
-                found.append(requirement)
+            if requirement not in imports and requirement not in COMPILED:
+                imports.append(requirement)
                 waiting.append(requirement)
-    return found
+    return imports
 
 
 def requirements_of(name: str) -> Iterator[str]:

@@ -125,7 +125,9 @@ def web_address(value: str) -> str:
 
 def webhooks(value: str) -> str:
     """Http or https addresses with commas, each alone or as slack=address."""
-    if not all(_has_host(web_address(one.removeprefix("slack="))) for one in patterns(value)):
+    if not all(
+        _has_host(web_address(pattern.removeprefix("slack="))) for pattern in patterns(value)
+    ):
         raise ValueError("has an address without a host or with an invalid port")
     return text(value)
 
@@ -162,12 +164,12 @@ def _is_own(host: str) -> bool:
 
 def signatures(value: str) -> tuple[str, ...]:
     """Algorithms of signatures with commas, in the spelling of RFC 7518."""
-    found = patterns(value)
-    if not found or not SIGNATURES.issuperset(found):
+    names = patterns(value)
+    if not names or not SIGNATURES.issuperset(names):
         raise ValueError(
             f"is not a list of {', '.join(sorted(SIGNATURES))} (none and HS256 prove nothing)"
         )
-    return found
+    return names
 
 
 def token_grants(value: str) -> tuple[TokenGrant, ...]:
@@ -176,13 +178,13 @@ def token_grants(value: str) -> tuple[TokenGrant, ...]:
     >>> token_grants("analysts=read@*; cn=etl,ou=x=ingest,read@bank*,s3://bank*")[1]
     TokenGrant(value='cn=etl,ou=x', scopes=('ingest', 'read'), patterns=('bank*', 's3://bank*'))
     """
-    found = [GRANT.fullmatch(one.strip()) for one in value.split(";") if one.strip()]
+    matches = [GRANT.fullmatch(one.strip()) for one in value.split(";") if one.strip()]
     granted = [
-        TokenGrant(one["value"].strip(), patterns(one["scopes"]), patterns(one["patterns"]))
-        for one in found
-        if one
+        TokenGrant(match["value"].strip(), patterns(match["scopes"]), patterns(match["patterns"]))
+        for match in matches
+        if match
     ]
-    if not found or not all(found) or not all(one.patterns for one in granted):
+    if not matches or not all(matches) or not all(one.patterns for one in granted):
         raise ValueError("is not VALUE=SCOPE,...@PATTERN,...; with scopes read, ingest and admin")
     return tuple(granted)
 
@@ -210,17 +212,17 @@ def patterns(value: str) -> tuple[str, ...]:
 def networks(value: str) -> tuple[Any, ...]:
     """Networks with commas: 10.0.0.0/8, ::1/128."""
     try:
-        return tuple(ipaddress.ip_network(one) for one in patterns(value))
+        return tuple(ipaddress.ip_network(pattern) for pattern in patterns(value))
     except ValueError:
         raise ValueError("is not a list of networks like 10.0.0.0/8,127.0.0.0/8") from None
 
 
 def brokers(value: str) -> str:
     """Kafka's brokers, `host:port` with commas; a host alone means port 9092."""
-    found = [one.strip() for one in value.split(",") if one.strip()]
-    if not found or not all(map(_is_broker, found)):
+    addresses = [one.strip() for one in value.split(",") if one.strip()]
+    if not addresses or not all(map(_is_broker, addresses)):
         raise ValueError(f"is not host:port,... with ports from 1 to {LAST_PORT}")
-    return ",".join(found)
+    return ",".join(addresses)
 
 
 def _is_broker(one: str) -> bool:

@@ -380,12 +380,12 @@ def read_dotenv(path: Path) -> dict[str, str]:
     """
     if not path.is_file():
         return {}
-    found = {}
+    values = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         name, sign, value = line.strip().removeprefix("export ").partition("=")
         if sign and not name.lstrip().startswith("#"):
-            found[name.strip()] = _unquoted(value.strip())
-    return found
+            values[name.strip()] = _unquoted(value.strip())
+    return values
 
 
 def _unquoted(value: str) -> str:
@@ -473,26 +473,26 @@ def _called(name: str) -> str:
 
 def _kafka_security(given: Mapping[str, str], faults: list[str]) -> dict[str, Any]:
     """kafka-python's own arguments, for those that were given."""
-    found: dict[str, Any] = {}
+    security: dict[str, Any] = {}
     for name in KAFKA_SECURITY:
         if given.get(f"kafka_{name}", "") == "":
             continue
         how = {"parse": KAFKA_TEXTS.get(name, text), "secret": "password" in name}
         for value in _parsed(f"kafka_{name}", given[f"kafka_{name}"], how, faults).values():
-            found[name] = value
-    return found
+            security[name] = value
+    return security
 
 
 def _contradictions(settings: Settings, given: Mapping[str, str]) -> list[str]:
-    found = []
+    faults = []
     if settings.auth == "off" and not is_loopback(settings.host):
-        found.append(
+        faults.append(
             f"{PREFIX}AUTH=off (--auth) is allowed on loopback only, and "
             f"{PREFIX}HOST={settings.host} (--host) is not"
         )
-    found += _faults_of_tokens(settings, given)
+    faults += _faults_of_tokens(settings, given)
     if settings.max_waiting_bytes < settings.max_body_bytes:
-        found.append(
+        faults.append(
             f"{_called('max_waiting_bytes')} is less than {_called('max_body_bytes')}: "
             "one request must fit"
         )
@@ -500,14 +500,14 @@ def _contradictions(settings: Settings, given: Mapping[str, str]) -> list[str]:
         given.get(f"kafka_{name}", "").strip() for name in ("security_protocol", "sasl_mechanism")
     )
     if protocol.startswith("SASL") and not mechanism:
-        found.append(
+        faults.append(
             f"{PREFIX}KAFKA_SASL_MECHANISM is missing, and {PREFIX}KAFKA_SECURITY_PROTOCOL needs it"
         )
     if mechanism and not protocol.startswith("SASL"):
-        found.append(
+        faults.append(
             f"{PREFIX}KAFKA_SASL_MECHANISM is set, but {PREFIX}KAFKA_SECURITY_PROTOCOL is not SASL_..."
         )
-    return found
+    return faults
 
 
 def _faults_of_tokens(settings: Settings, given: Mapping[str, str]) -> Iterator[str]:

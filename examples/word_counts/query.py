@@ -44,13 +44,13 @@ def differing(rows: list[Any]) -> int:
 def ask(spark: SparkSession) -> dict[str, Any] | None:
     """Ask once in each way; None while there is no strong answer yet."""
     try:
-        found = {way: rows_of(spark, way) for way in ("consistent_sql", "strong", "latest")}
+        rows_by_way = {way: rows_of(spark, way) for way in ("consistent_sql", "strong", "latest")}
     except ConfigurationError:
         raise  # asking again does not help
     except ConsistencyError as reason:
         print(f"no strong answer yet: {reason}", flush=True)
         return None
-    return {way: (len(rows), differing(rows)) for way, rows in found.items()}
+    return {way: (len(rows), differing(rows)) for way, rows in rows_by_way.items()}
 
 
 def main(spark: SparkSession) -> int:

@@ -82,14 +82,16 @@ def store_troubles(
     connection: Connection, of_tables: Collection[TableTrouble], now: float
 ) -> list[Trouble]:
     """Return what is wrong by the store at `now`, and the given tables' troubles in words."""
-    found = [
+    troubles = [
         *_failed(connection, now),
         *_silent(connection, now),
         *_dead(connection, now),
         *_unread(connection),
     ]
-    labels = labels_of(connection, {one.table for one in of_tables})
-    return found + [_of_table(connection, one, labels[one.table]) for one in of_tables]
+    labels = labels_of(connection, {trouble.table for trouble in of_tables})
+    return troubles + [
+        _of_table(connection, trouble, labels[trouble.table]) for trouble in of_tables
+    ]
 
 
 def _of_table(connection: Connection, one: TableTrouble, label: str) -> Trouble:

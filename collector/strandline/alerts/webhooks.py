@@ -91,7 +91,7 @@ class Alerting:
         """Note what began and what is over; return the number of messages for each target."""
         with self._follower.model() as model:
             found, of_tables = model_troubles(model, self._bound, now)
-        stale = {one.table for one in of_tables if isinstance(one, Staleness)}
+        stale = {table.table for table in of_tables if isinstance(table, Staleness)}
         with read_from(self._engine) as connection:
             found += store_troubles(connection, of_tables, now)
             firing = firing_keys(connection)

@@ -131,7 +131,9 @@ def _parser_of(command: Command) -> argparse.ArgumentParser:
 
 def _actions_of(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
     """Return the parsers of what a command does, such as `add` of `keys add`."""
-    groups = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+    groups = [
+        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+    ]
     return [action for group in groups for action in group.choices.values()]
 
 

@@ -69,7 +69,7 @@ class Tree:
 def lineage_text(answer: Json, starts: Sequence[str], direction: str = "both") -> str:
     """Return the lineage of datasets or jobs as text."""
     labels = labels_of(answer["nodes"])
-    nodes = {one["id"]: one | {"label": labels[one["id"]]} for one in answer["nodes"]}
+    nodes = {node["id"]: node | {"label": labels[node["id"]]} for node in answer["nodes"]}
     name = " and ".join(labels[start] for start in starts)
     verb = "is" if len(starts) == 1 else "are"
     halves = []

@@ -79,11 +79,11 @@ def table_called(connection: Connection, model: Model, text: str) -> Table:
 def job_called(model: Model, text: str) -> Job:
     """Return the tracked or registered job of this name, or of job:NAMESPACE:NAME."""
     jobs = sorted(model.places.keys() | model.registered.keys())
-    found = _called(jobs, text)
-    if len(found) == 1:
-        return found[0]
-    near = [_names_of(job)[1] for job in found or jobs][:10]
-    if found:
+    matches = _called(jobs, text)
+    if len(matches) == 1:
+        return matches[0]
+    near = [_names_of(job)[1] for job in matches or jobs][:10]
+    if matches:
         raise AmbiguousError(f"several jobs are called {text!r}", near)
     raise NotFoundError(
         f"no tracked job is called {text!r}{'' if near else '; there is none'}", near
@@ -96,5 +96,5 @@ def _names_of(job: Job) -> tuple[str, str]:
 
 def _called(jobs: Sequence[Job], text: str) -> list[Job]:
     """Return the jobs of this name; if there are none, those that differ only in case."""
-    found = [job for job in jobs if text in _names_of(job)]
-    return found or [job for job in jobs if text.lower() in map(str.lower, _names_of(job))]
+    exact = [job for job in jobs if text in _names_of(job)]
+    return exact or [job for job in jobs if text.lower() in map(str.lower, _names_of(job))]

@@ -33,7 +33,7 @@ def token_faults(settings: Settings) -> Iterator[str]:
     try:
         import jwt
 
-        found = keys_in(reader_of(settings)())
+        keys = keys_in(reader_of(settings)())
     except ImportError as error:
         yield no_library(error)
         return
@@ -42,7 +42,7 @@ def token_faults(settings: Settings) -> Iterator[str]:
         return
     if not any(
         _fits(jwt, key, algorithm)
-        for key, algorithm in product(found.values(), settings.oidc_algorithms)
+        for key, algorithm in product(keys.values(), settings.oidc_algorithms)
     ):
         yield (
             f"{name}: none of its keys is for {', '.join(settings.oidc_algorithms)} "

@@ -130,7 +130,7 @@ def _troubles(engine: Engine, settings: Settings) -> Iterator[str]:
 
 
 def _few(troubles: list[Trouble]) -> Iterator[str]:
-    yield from (one.text for one in troubles[:MOST])
+    yield from (trouble.text for trouble in troubles[:MOST])
     if len(troubles) > MOST:
         yield f"{len(troubles) - MOST} more like that"
 

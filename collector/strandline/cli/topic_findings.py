@@ -84,10 +84,15 @@ def _bounds(admin: "KafkaAdminClient", topic: str) -> dict[int, tuple[int, int]]
     from kafka.admin import OffsetSpec
 
     (described,) = admin.describe_topics([topic])
-    partitions = [TopicPartition(topic, one["partition_index"]) for one in described["partitions"]]
+    partitions = [
+        TopicPartition(topic, partition["partition_index"]) for partition in described["partitions"]
+    ]
     first = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST))
     last = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
-    return {one.partition: (first[one].offset, last[one].offset) for one in partitions}
+    return {
+        partition.partition: (first[partition].offset, last[partition].offset)
+        for partition in partitions
+    }
 
 
 def _members(admin: "KafkaAdminClient", group: str) -> int | None:

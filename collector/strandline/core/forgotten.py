@@ -174,23 +174,23 @@ def _left_of_text(raw: bytes, naming: NamesToForget) -> bytes:
 
 
 def _left_of_list(raw: bytes, place: Place, naming: NamesToForget) -> bytes:
-    found = [bytes(one) for one in _ELEMENTS.decode(raw)]
-    kept = [_left(one, place, naming) for one in found]
-    if all(one is other for one, other in zip(found, kept, strict=True)):
+    elements = [bytes(one) for one in _ELEMENTS.decode(raw)]
+    kept = [_left(element, place, naming) for element in elements]
+    if all(one is other for one, other in zip(elements, kept, strict=True)):
         return raw
     return b"[" + b", ".join(one for one in kept if one is not None) + b"]"
 
 
 def _left_of_object(raw: bytes, place: Place, naming: NamesToForget) -> bytes | None:
-    found = {key: bytes(value) for key, value in _MEMBERS.decode(raw).items()}
-    name = _text(found.get("namespace")), _text(found.get("name"))
+    members = {key: bytes(value) for key, value in _MEMBERS.decode(raw).items()}
+    name = _text(members.get("namespace")), _text(members.get("name"))
     is_named = None not in name
-    if is_named and _is_wanted(str(name[0]), str(name[1]), found, place, naming):
+    if is_named and _is_wanted(str(name[0]), str(name[1]), members, place, naming):
         return None
-    if _is_wanted_run(found, naming):
+    if _is_wanted_run(members, naming):
         return None
-    kept, changed = _left_of_members(found, place, naming, is_named=is_named)
-    if found.keys() >= _RUN_OF_JOB and not kept.keys() >= _RUN_OF_JOB:
+    kept, changed = _left_of_members(members, place, naming, is_named=is_named)
+    if members.keys() >= _RUN_OF_JOB and not kept.keys() >= _RUN_OF_JOB:
         return None  # a parent without its job, an event without its run
     return _encoded(kept) if changed else raw
 
@@ -249,5 +249,5 @@ def _text(raw: bytes | None) -> str | None:
     """Return the string that is written there, if it is one."""
     if raw is None or raw[:1] != _STRING:
         return None
-    found: str = msgspec.json.decode(raw)
-    return found
+    text: str = msgspec.json.decode(raw)
+    return text

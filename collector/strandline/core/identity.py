@@ -111,11 +111,11 @@ def _labels_in(
     before = {alias.alias_id for alias in linked if alias.type == RENAMED}
     current = [name for name in called if name.id not in before] or called
     return {
-        one.id: Label(
+        member.id: Label(
             canonical_id,
-            _place_of(one, [one] if one in called else current, tables, catalogs),
+            _place_of(member, [member] if member in called else current, tables, catalogs),
         )
-        for one in members
+        for member in members
     }
 
 

@@ -114,7 +114,7 @@ def fold_places(datasets: Collection[PlacedDataset], openings: Sequence[Opening]
     frame that was opened last gets the room first.
     """
     for opening in openings:
-        if not any(one.folders[: len(opening.path)] == opening.path for one in datasets):
+        if not any(dataset.folders[: len(opening.path)] == opening.path for dataset in datasets):
             raise NotFoundError(f"nothing is at {id_of_path(opening.path)!r}: ask without `under`")
     innermost = [opening.path for opening in reversed(openings)] + [_common_path(datasets)]
     opened = list(dict.fromkeys(path for inner in innermost for path in _outwards(inner)))
@@ -136,7 +136,7 @@ def fold_places(datasets: Collection[PlacedDataset], openings: Sequence[Opening]
 
 def _nearest(path: Path, shown: Collection[Path]) -> Path:
     """Return the innermost of these frames that a path leads through; () is outside of all."""
-    return next((one for one in _outwards(path) if one in shown), ())
+    return next((outward for outward in _outwards(path) if outward in shown), ())
 
 
 def _is_shown(frame: _Frame, filled: Iterable[_Frame]) -> bool:
@@ -158,7 +158,7 @@ def _outwards(path: Path) -> Iterator[Path]:
 
 def _common_path(datasets: Iterable[PlacedDataset]) -> Path:
     """Return the folders that all of these datasets have in common."""
-    paths = {one.folders for one in datasets}
+    paths = {dataset.folders for dataset in datasets}
     if not paths:
         return ()
     least, greatest = min(paths), max(paths)
@@ -237,6 +237,6 @@ def _rest(frame: Path, first: int, boxes: Sequence[Box]) -> Box:
 def _frame_box(path: Path, shown: Collection[Path], datasets: Iterable[PlacedDataset]) -> Box:
     """Return an open frame as a box with all that stands in it."""
     around = _nearest(path[:-1], shown)
-    inside = [one for one in datasets if one.folders[: len(path)] == path]
+    inside = [dataset for dataset in datasets if dataset.folders[: len(path)] == path]
     label = _label(path, path[len(around) :])
     return Box(id_of_path(path), _type_of(path), label, path, around, inside, is_open=True)

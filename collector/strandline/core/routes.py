@@ -31,11 +31,11 @@ def routes(
     steps: Iterable[WalkStep[Node]], first: Collection[Node], last: Collection[Node]
 ) -> Routes[Node]:
     """Return the paths from any first node (a dataset or column, or a name's jobs) to any last."""
-    found = list(steps)
-    forward = _reached(found, first, onwards=True)
-    backward = _reached(found, last, onwards=False)
+    steps_taken = list(steps)
+    forward = _reached(steps_taken, first, onwards=True)
+    backward = _reached(steps_taken, last, onwards=False)
     shown: dict[WalkStep[Node], WalkStep[Node]] = {}
-    for step in found:
+    for step in steps_taken:
         if step.is_view:
             if step.source in forward and step.target in backward:
                 shown[step] = step

@@ -98,9 +98,9 @@ def walk(
     Both directions are two walks, joined: what else the sources of a node feed is no lineage of
     that node.
     """
-    found = _search(graph, starts, direction, depth, most)
-    found.left_out -= found.nodes.keys()
-    return found
+    search = _search(graph, starts, direction, depth, most)
+    search.left_out -= search.nodes.keys()
+    return search
 
 
 def _search(

@@ -43,8 +43,10 @@ class Progress:
         """Say how far things are, if that has changed."""
         if not (self._live or at_once) and self.seconds() < self._said_at + self._PAUSE:
             return
-        found = demo_lake.snapshots(self._bank)
-        counts = "  ".join(f"{table} {len(found.get(table, [])):2}" for table in TABLES.values())
+        snapshots = demo_lake.snapshots(self._bank)
+        counts = "  ".join(
+            f"{table} {len(snapshots.get(table, [])):2}" for table in TABLES.values()
+        )
         now = f"snapshots: {counts}  told to the collector: {len(rows(self._bank, 'sink_snapshot_lineage')):3}"
         if now != self._last_line:
             begin, end = ("\r", "") if self._live else ("", "\n")

@@ -63,10 +63,10 @@ class CheckpointFolder:
         from pyarrow.fs import FileSelector
 
         system, path = self._there()
-        found: Any = system.get_file_info(
+        entries: Any = system.get_file_info(
             FileSelector(f"{path}/{below}".rstrip("/"), allow_not_found=True)
         )
-        return [one.base_name for one in found]
+        return [entry.base_name for entry in entries]
 
     def _there(self) -> tuple[FileSystem, str]:
         try:

@@ -42,7 +42,9 @@ def job_edge_rows(connection: Connection, moment: int) -> Iterator[Row]:
         stated = stated_sources(connection, edges)
         relations = by_job(edges)
         names = _Names(
-            connection, edges, {source for one in stated.of_sinks.values() for source in one.named}
+            connection,
+            edges,
+            {source for sink in stated.of_sinks.values() for source in sink.named},
         )
         for job, of_job in relations.items():
             # Upstream, from a job, the steps into the views that it read are among the others.

@@ -193,12 +193,14 @@ class IcebergTables:
 
     def snapshots(self, called: str) -> list[str]:
         """Return the ids of all snapshots that the table has."""
-        return [str(one.snapshot_id) for one in self.load(called).snapshots()]
+        return [str(snapshot.snapshot_id) for snapshot in self.load(called).snapshots()]
 
     def expire(self, called: str, snapshots: Collection[str]) -> None:
         """Drop exactly these snapshots from the table's metadata."""
         table = self.load(called)
-        table.maintenance.expire_snapshots().by_ids([int(one) for one in snapshots]).commit()
+        table.maintenance.expire_snapshots().by_ids(
+            [int(snapshot) for snapshot in snapshots]
+        ).commit()
 
     def heads(self, called: str) -> set[str]:
         """Return the snapshots that branches and tags point to: Iceberg does not expire them."""
@@ -213,7 +215,9 @@ class IcebergTables:
         """Let our tags be on these snapshots, and on no others; how many came and went."""
         there, table = self.pins(called), self.load(called)
         there_yet = [
-            one for one in snapshots if one.isdigit() and table.snapshot_by_id(int(one)) is not None
+            snapshot
+            for snapshot in snapshots
+            if snapshot.isdigit() and table.snapshot_by_id(int(snapshot)) is not None
         ]
         wanted = {PIN + one: one for one in there_yet}
         new, old = wanted.keys() - there.keys(), there.keys() - wanted.keys()

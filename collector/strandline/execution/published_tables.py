@@ -81,8 +81,11 @@ def _schema(columns: Sequence[str]) -> pa.Schema:
     instant = pa.timestamp("us", tz="UTC")
     return pa.schema(
         [
-            (one, pa.int64() if one in _NUMBERS else instant if one in _TIMES else pa.string())
-            for one in columns
+            (
+                column,
+                pa.int64() if column in _NUMBERS else instant if column in _TIMES else pa.string(),
+            )
+            for column in columns
         ]
     )
 
@@ -93,7 +96,10 @@ def _parts(rows: Iterator[Mapping[str, Any]], columns: Sequence[str]) -> Iterato
     schema = _schema(columns)
     while part := list(islice(rows, ROWS_AT_ONCE)):
         yield pa.table(
-            {one: [_READ.get(one, _as_is)(row[one]) for row in part] for one in columns},
+            {
+                column: [_READ.get(column, _as_is)(row[column]) for row in part]
+                for column in columns
+            },
             schema=schema,
         )
 

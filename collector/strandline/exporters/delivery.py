@@ -162,23 +162,23 @@ class Delivery:
         """
         with read_from(self._engine) as connection:
             sent = outbox.sent_of(connection, self._target.name, {item.key for item in items})
-        found: dict[tuple[int, int], Item] = {}
+        unsent: dict[tuple[int, int], Item] = {}
         waiting: list[Item] = []
         for item in items:
             before = sent.get(item.key)
             if before is None:
-                found[item.key] = item.with_beginning()
+                unsent[item.key] = item.with_beginning()
             elif bytes(before.shape) != item.shape:
-                found[item.key] = item
+                unsent[item.key] = item
             elif bytes(before.detail) != item.detail and item.slow:
                 if now - before.at / outbox.MICRO >= REFRESH_SECONDS:
-                    found[item.key] = item
+                    unsent[item.key] = item
                 elif not before.stale:
                     waiting.append(item)
         if waiting:
             with self._engine.begin() as connection:
                 outbox.note_stale(connection, self._target.name, waiting)
-        return list(found.values())
+        return list(unsent.values())
 
     def _note(self, items: Sequence[Item], now: Clock, *, last: bool) -> None:
         """Note what was taken.

@@ -41,7 +41,8 @@ class Exporting:
         self.deliveries = [Delivery(engine, target, holder) for target in self._targets]
         works: list[tuple[str, Callable[[], object], float]] = [("tidy", self.tidy, TIDY_SECONDS)]
         works += [
-            (one.target.name, partial(self._deliver, one), IDLE_SECONDS) for one in self.deliveries
+            (delivery.target.name, partial(self._deliver, delivery), IDLE_SECONDS)
+            for delivery in self.deliveries
         ]
         self._turns = [
             Turns(f"export-{name}", work, pause, complain) for name, work, pause in works

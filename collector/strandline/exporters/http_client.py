@@ -165,9 +165,9 @@ class Client:
     def _connect(self) -> http.client.HTTPConnection:
         host = self._parts.hostname or ""
         port = self._parts.port or (443 if self._parts.scheme == "https" else 80)
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         last: OSError = OSError(f"{host} has no permitted address")
-        for family, _, _, _, where in found:
+        for family, _, _, _, where in addresses:
             try:
                 check_address(str(where[0]), self._networks)
                 return self._connected(family, where, host, port)
@@ -204,7 +204,9 @@ def check_address(text: str, networks: Sequence[Network]) -> None:
     if address.is_link_local or address.is_multicast or address.is_unspecified:
         kind = "link-local, multicast or unspecified"
         raise OSError(f"{text} is never contacted: it is a {kind} address")
-    if networks and not any(address in one for one in networks if one.version == address.version):
+    if networks and not any(
+        address in network for network in networks if network.version == address.version
+    ):
         raise OSError(f"{text} is in none of the networks of STRANDLINE_EXPORT_NETWORKS")
 
 

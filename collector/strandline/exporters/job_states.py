@@ -42,9 +42,9 @@ def job_states(
     Of all that is known of it, or of what runs.
     """
     touched = [
-        one
-        for one in job_edges_of(connection, View(round(now * MICRO), live=live), list(jobs))
-        if one.job in jobs
+        job_edge
+        for job_edge in job_edges_of(connection, View(round(now * MICRO), live=live), list(jobs))
+        if job_edge.job in jobs
     ]
     edges: dict[int, list[ColumnEdge]] = defaultdict(list)
     for edge in edges_of(connection, touched):
@@ -53,19 +53,20 @@ def job_states(
         connection, named_by(touched, [edge for own in edges.values() for edge in own])
     )
     links = links_of(connection, touched, datasets, attrgetter("job"))
-    found = {}
+    states = {}
     for job in {one.job for one in touched}:
         own = sorted(
             set(edges[job]),
             key=lambda edge: (edge.target, edge.source or (0, ""), edge.how.transform),
         )
         inputs = with_named_sources(links.get((job, SOURCE), ()), own, datasets)
-        found[job] = JobState(inputs, links.get((job, SINK), ()), tuple(own), datasets)
-    return found
+        states[job] = JobState(inputs, links.get((job, SINK), ()), tuple(own), datasets)
+    return states
 
 
 def live_jobs(connection: Connection, jobs: Collection[int], now: float) -> set[int]:
     """Those of the jobs that run."""
     return {
-        one.job for one in job_edges_of(connection, View(round(now * MICRO), live=True), list(jobs))
+        job_edge.job
+        for job_edge in job_edges_of(connection, View(round(now * MICRO), live=True), list(jobs))
     }

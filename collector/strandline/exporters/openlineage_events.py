@@ -119,14 +119,14 @@ def facet(name: str, version: str, /, **content: Any) -> Json:
 
 
 def _run_facets(record: RunRecord) -> Json:
-    found = _kept(record.facets)
+    facets = _kept(record.facets)
     if record.parent is not None:
         root = {"root": _named(record.root)} if record.root is not None else {}
-        found["parent"] = facet("ParentRunFacet", "1-1-0", **_named(record.parent), **root)
+        facets["parent"] = facet("ParentRunFacet", "1-1-0", **_named(record.parent), **root)
     if record.state.state == "LOST":
         error = {"message": LOST, "programmingLanguage": "PYTHON"}
-        found["errorMessage"] = facet("ErrorMessageRunFacet", "1-0-1", **error)
-    return found
+        facets["errorMessage"] = facet("ErrorMessageRunFacet", "1-0-1", **error)
+    return facets
 
 
 def _named(name: RunName) -> Json:
@@ -135,11 +135,11 @@ def _named(name: RunName) -> Json:
 
 def job_facets(record: RunRecord) -> Json:
     """Return the job's facets; a stream always says that it is one."""
-    found = _kept(record.job.facets)
-    if record.state.streaming and "jobType" not in found:
+    facets = _kept(record.job.facets)
+    if record.state.streaming and "jobType" not in facets:
         kind = {"processingType": "STREAMING", "integration": "SPARK", "jobType": "JOB"}
-        found["jobType"] = facet("JobTypeJobFacet", "2-0-3", **kind)
-    return found
+        facets["jobType"] = facet("JobTypeJobFacet", "2-0-3", **kind)
+    return facets
 
 
 def _kept(facets: Mapping[str, Any]) -> Json:
@@ -157,15 +157,15 @@ def _dataset(link: DatasetLink, own: str) -> Json:
 
 
 def _output(record: RunRecord, link: DatasetLink) -> Json:
-    found = _dataset(link, "outputFacets")
+    output = _dataset(link, "outputFacets")
     into = [edge for edge in record.edges if edge.target[0] == link.dataset.id]
     if any(
         edge.source is not None for edge in into
     ):  # no inputs at all would assert that there are none
-        found["facets"]["lineage"] = _lineage(link.dataset, into, record.datasets)
+        output["facets"]["lineage"] = _lineage(link.dataset, into, record.datasets)
     if columns := _columns(into, record.datasets):
-        found["facets"]["columnLineage"] = found["outputFacets"]["columnLineage"] = columns
-    return found
+        output["facets"]["columnLineage"] = output["outputFacets"]["columnLineage"] = columns
+    return output
 
 
 def _lineage(

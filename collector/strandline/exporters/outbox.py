@@ -194,7 +194,7 @@ def is_claimed(connection: Connection, name: str, holder: str, now: float) -> bo
 def changes_after(connection: Connection, seq: int, kinds: str, most: int) -> list[Change]:
     """Return what waits for a target, in order."""
     wanted = export_changes.c.kind.in_(WANTED[kinds])
-    query = select(*(export_changes.c[one] for one in Change._fields)).where(
+    query = select(*(export_changes.c[field] for field in Change._fields)).where(
         wanted, export_changes.c.seq > seq
     )
     return [
@@ -212,15 +212,15 @@ def changes_waiting(connection: Connection, name: str, kinds: str) -> list[Chang
 
 def sent_of(connection: Connection, name: str, keys: Collection[Key]) -> dict[Key, Any]:
     """Return what a target has of these entities: rows of export_sent."""
-    found: dict[Key, Any] = {}
+    sent: dict[Key, Any] = {}
     for kind in {kind for kind, _ in keys}:
         own = and_(export_sent.c.target == name, export_sent.c.kind == kind)
         ids = among(export_sent.c.entity_id, [id_ for one, id_ in keys if one == kind])
-        found |= {
+        sent |= {
             (kind, row.entity_id): row
             for row in connection.execute(select(export_sent).where(own, ids))
         }
-    return found
+    return sent
 
 
 def note_sent(connection: Connection, name: str, items: Sequence[Item], now: float) -> None:
@@ -352,13 +352,13 @@ def _due(connection: Connection, at: int, refresh_before: int) -> set[Key]:
     state = StateColumns.of(connection.dialect.name)
     sent = state.joined(export_sent.join(runs, runs.c.id == export_sent.c.run_id))
     is_over = or_(state.has_ended, state.is_silent(at))
-    found = connection.scalars(
+    run_ids = connection.scalars(
         select(export_sent.c.run_id).select_from(sent).where(export_sent.c.live == 1, is_over)
     )
     waiting = and_(export_sent.c.stale == 1, export_sent.c.at < refresh_before)
     return {
         (RUN, run)
-        for run in (*found, *connection.scalars(select(export_sent.c.run_id).where(waiting)))
+        for run in (*run_ids, *connection.scalars(select(export_sent.c.run_id).where(waiting)))
         if run
     }
 

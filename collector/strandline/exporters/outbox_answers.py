@@ -19,11 +19,11 @@ def targets_in(connection: Connection) -> list[dict[str, Any]]:
     unordered = connection.scalar(select(func.count()).select_from(export_news)) or 0
     counted = select(export_parked.c.target, func.count()).group_by(export_parked.c.target)
     parked: dict[str, int] = dict(map(tuple, connection.execute(counted)))
-    found = []
+    answers = []
     for row in connection.execute(select(export_targets).order_by(export_targets.c.name)):
         of_it = export_changes.c.kind.in_(WANTED[row.kinds])
         waiting = select(func.count()).where(of_it, export_changes.c.seq > row.cursor)
-        found.append(
+        answers.append(
             {
                 "name": row.name,
                 "kinds": row.kinds,
@@ -37,7 +37,7 @@ def targets_in(connection: Connection) -> list[dict[str, Any]]:
                 "nextAt": iso(row.next_at or None),
             }
         )
-    return found
+    return answers
 
 
 def parked_of(connection: Connection, name: str | None) -> list[dict[str, Any]]:

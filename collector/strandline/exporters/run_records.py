@@ -170,7 +170,7 @@ class _RecordReader:
             key: decoded(one) for key, one in facets_of(self.connection, kinds.RUN, order).items()
         }
         parents = _parents(self.connection, order)
-        found = []
+        records = []
         for owner in order:
             row, job = parts[0].get(owner), parts[1].get(self.job_of[owner])
             if row is not None and job is not None and owner in states:
@@ -178,7 +178,7 @@ class _RecordReader:
                 sides = with_named_sources(links[owner, SOURCE], own, datasets), links[owner, SINK]
                 names = parents.get(owner, (None, None))
                 times = _times(row)
-                found.append(
+                records.append(
                     RunRecord(
                         *(
                             owner,
@@ -191,14 +191,14 @@ class _RecordReader:
                         *(facets.get(owner, {}), *names, *sides, own, datasets),
                     )
                 )
-        return found
+        return records
 
     def _runs(self, order: Sequence[int]) -> dict[int, Any]:
         return {row.id: row for row in self.connection.execute(_runs(), {"ids": list(order)})}
 
     def _related(self, owners: Sequence[int]) -> list[JobEdge]:
         touches = sightings_of(self.connection, set(owners), set(self.job_of.values()), self.now)
-        touches = [one for one in touches if not one.wrote_nothing]
+        touches = [touch for touch in touches if not touch.wrote_nothing]
         return job_edges(touches, recent_runs_of(touches, len(touches)))
 
 
@@ -244,15 +244,15 @@ def links_of(
             kind,
             [_relation(one) for one in last.values() if one.direction == direction],
         )
-    found: dict[tuple[int, int], tuple[DatasetLink, ...]] = defaultdict(tuple)
+    links: dict[tuple[int, int], tuple[DatasetLink, ...]] = defaultdict(tuple)
     for (who, direction, dataset), one in sorted(
         last.items(), key=lambda item: _called(datasets, item[0][2])
     ):
         if dataset in datasets:
-            found[who, direction] += (
+            links[who, direction] += (
                 DatasetLink(datasets[dataset], decoded(own.get(_relation(one), {})), one.at),
             )
-    return found
+    return links
 
 
 def _called(datasets: Mapping[int, DatasetRecord], dataset: int) -> tuple[str, str]:
@@ -298,8 +298,8 @@ def job_records(connection: Connection, ids: Collection[int]) -> dict[int, JobRe
 
 def decoded(facets: Facets) -> Json:
     """Facets as JSON values."""
-    found: Json = orjson.loads(orjson.dumps(facets))
-    return found
+    document: Json = orjson.loads(orjson.dumps(facets))
+    return document
 
 
 def uuid_of(run_id: str, job: JobRecord) -> str:
@@ -316,11 +316,11 @@ def uuid_of(run_id: str, job: JobRecord) -> str:
 def _parents(
     connection: Connection, owners: Sequence[int]
 ) -> dict[int, tuple[RunName | None, RunName | None]]:
-    found = {}
+    parents = {}
     for row in connection.execute(_above(), {"ids": list(owners)}):
         parent, root = (_name(*row[start : start + 3]) for start in (1, 4))
-        found[row[0]] = parent, root
-    return found
+        parents[row[0]] = parent, root
+    return parents
 
 
 def _name(run_id: str | None, namespace: str | None, name: str | None) -> RunName | None:

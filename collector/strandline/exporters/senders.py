@@ -132,7 +132,10 @@ class KafkaSender:
 
         try:
             producer = self._producer = self._producer or self._new_producer()
-            waiting = [producer.send(self._topic, one.body, one.key.encode()) for one in messages]
+            waiting = [
+                producer.send(self._topic, message.body, message.key.encode())
+                for message in messages
+            ]
             producer.flush(timeout=KAFKA_SECONDS)
             for future in waiting:
                 future.get(timeout=KAFKA_SECONDS)

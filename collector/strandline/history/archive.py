@@ -163,8 +163,8 @@ def _iceberg(place: str, properties: Properties) -> Write:
         except NoSuchTableError:
             held = _made_iceberg(catalog, identifier, table)
         if any(
-            (one.summary and one.summary.get(SNAPSHOT_PROPERTY)) == batch.id
-            for one in held.snapshots()
+            (snapshot.summary and snapshot.summary.get(SNAPSHOT_PROPERTY)) == batch.id
+            for snapshot in held.snapshots()
         ):
             return
         held.append(table, snapshot_properties={SNAPSHOT_PROPERTY: batch.id})

@@ -108,20 +108,20 @@ def _packed(kind: type[Change], rows: Sequence[tuple[Any, ...]]) -> list[tuple[b
 
 def partitioned(parts: Parts, buckets: int) -> list[bytes]:
     """Return the same parts in so many buckets by their keys, each packed; an empty one is b""."""
-    found: list[Parts] = [defaultdict(list) for _ in range(buckets)]
+    by_bucket: list[Parts] = [defaultdict(list) for _ in range(buckets)]
     for table, rows in parts.items():
         for row in rows:
-            found[crc32(row[0]) % buckets][table].append(row)
-    return [_PACK.encode(one) if one else b"" for one in found]
+            by_bucket[crc32(row[0]) % buckets][table].append(row)
+    return [_PACK.encode(one) if one else b"" for one in by_bucket]
 
 
 def joined(packed: Iterable[bytes]) -> Parts:
     """Return the parts of a bucket from wherever they were packed."""
-    found: Parts = defaultdict(list)
+    parts: Parts = defaultdict(list)
     for one in packed:
         for table, rows in _PARTS.decode(one).items():
-            found[table] += rows
-    return found
+            parts[table] += rows
+    return parts
 
 
 def folded(parts: Parts) -> Parts:

@@ -49,10 +49,10 @@ def spark_session(options: Namespace) -> Iterator[SparkSession]:
 
 
 def _entries(conf: Sequence[str]) -> dict[str, str]:
-    found = {}
+    entries = {}
     for entry in conf:
         key, equals, value = entry.partition("=")
         if not (key and equals):
             raise SettingsError([f"--conf {entry}: is not KEY=VALUE"])
-        found[key] = value
-    return found
+        entries[key] = value
+    return entries

@@ -80,13 +80,15 @@ class DataHubFile:
     def _at(self, *values: Any) -> str:
         """Return the time of the last change; the newest of the file where there is none."""
         return time_text(
-            max([one for value in values for one in _times(value)], default=0) or self._newest
+            max([time for value in values for time in _times(value)], default=0) or self._newest
         )
 
     def _dataset(self, urn: str, aspects: Aspects) -> Iterator[Json]:
         facets = _owners_and_tags(aspects, "Dataset")
         for schema in aspects.get("schemaMetadata", ())[-1:]:
-            fields = [_column(one) for one in schema.get("fields") or () if one.get("fieldPath")]
+            fields = [
+                _column(field) for field in schema.get("fields") or () if field.get("fieldPath")
+            ]
             facets["schema"] = facet(PRODUCER, "SchemaDatasetFacet", "1-1-1", {"fields": fields})
         if facets and (name := dataset_name(urn)):
             dataset = {"namespace": name[0], "name": name[1], "facets": facets}
@@ -129,9 +131,9 @@ class DataHubFile:
             for one in value["inputs"]
         ]
         outputs = [
-            _named(one, {})
+            _named(output, {})
             for value in aspects.get("dataProcessInstanceOutput", ())[-1:]
-            for one in value["outputs"]
+            for output in value["outputs"]
         ]
         run = {"runId": urn.rpartition(":")[2], "facets": {}}
         for event in aspects.get("dataProcessInstanceRunEvent", ()):
@@ -150,10 +152,10 @@ def dataset_name(urn: str) -> tuple[str, str] | None:
     >>> dataset_name("urn:li:dataset:(urn:li:dataPlatform:hive,db.t,PROD)")
     ('hive', 'db.t')
     """
-    found = DATASET.fullmatch(urn)
-    if found is None:
+    parts = DATASET.fullmatch(urn)
+    if parts is None:
         return None
-    platform, name = unquote(found["platform"]), unquote(found["name"])
+    platform, name = unquote(parts["platform"]), unquote(parts["name"])
     bucket, _, path = name.partition("/")
     return (
         (f"{BUCKETS[platform]}://{bucket}", path)
@@ -164,14 +166,14 @@ def dataset_name(urn: str) -> tuple[str, str] | None:
 
 def _entries(file: Path) -> list[Json]:
     try:
-        found = orjson.loads(file.read_bytes())
+        entries = orjson.loads(file.read_bytes())
     except ValueError as error:
         raise ImportFaultError(f"{file} is not JSON: {error}") from error
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ImportFaultError(
             f"{file} is not a file of DataHub's metadata: expected an array of objects"
         )
-    return found
+    return entries
 
 
 def _times(value: Any) -> list[int]:
@@ -189,11 +191,11 @@ def _times(value: Any) -> list[int]:
 
 
 def _job_of(urn: str) -> Json | None:
-    found = JOB.fullmatch(urn)
+    parts = JOB.fullmatch(urn)
     return (
         None
-        if found is None
-        else {"namespace": unquote(found["cluster"]), "name": unquote(found["name"])}
+        if parts is None
+        else {"namespace": unquote(parts["cluster"]), "name": unquote(parts["name"])}
     )
 
 
@@ -210,14 +212,14 @@ def _urns(value: Json, plain: str, edges: str) -> list[str]:
 def _columns(value: Json) -> dict[str, Json]:
     """The columnLineage facet of each dataset that columns are made of."""
     fields: dict[str, dict[str, list[Json]]] = defaultdict(lambda: defaultdict(list))
-    for one in value.get("fineGrainedLineages") or ():
+    for fine_grained_lineage in value.get("fineGrainedLineages") or ():
         how = {
             "type": "DIRECT",
             "subtype": "",
-            "description": str(one.get("transformOperation") or ""),
+            "description": str(fine_grained_lineage.get("transformOperation") or ""),
         }
-        for target in _fields_in(one.get("downstreams")):
-            for source in _fields_in(one.get("upstreams")):
+        for target in _fields_in(fine_grained_lineage.get("downstreams")):
+            for source in _fields_in(fine_grained_lineage.get("upstreams")):
                 name = dataset_name(source["dataset"]) or ("datahub", source["dataset"])
                 origin = {"namespace": name[0], "name": name[1], "field": unquote(source["column"])}
                 fields[target["dataset"]][unquote(target["column"])].append(
@@ -237,27 +239,27 @@ def _column_facet(columns: dict[str, list[Json]]) -> Json:
 
 
 def _column(one: Json) -> Json:
-    found = {"name": str(one["fieldPath"]), "type": str(one.get("nativeDataType") or "")}
-    return found | ({"description": str(one["description"])} if one.get("description") else {})
+    column = {"name": str(one["fieldPath"]), "type": str(one.get("nativeDataType") or "")}
+    return column | ({"description": str(one["description"])} if one.get("description") else {})
 
 
 def _owners_and_tags(aspects: Aspects, of: str) -> Json:
     facets: Json = {}
     owners = [
-        str(one["owner"]).removeprefix("urn:li:")
+        str(owner["owner"]).removeprefix("urn:li:")
         for value in aspects.get("ownership", ())[-1:]
-        for one in value["owners"]
+        for owner in value["owners"]
     ]
     if owners:
-        named = [{"name": _owner(one)} for one in owners]
+        named = [{"name": _owner(owner)} for owner in owners]
         facets["ownership"] = facet(PRODUCER, f"Ownership{of}Facet", "1-0-1", {"owners": named})
     tags = [
-        str(one["tag"]) for value in aspects.get("globalTags", ())[-1:] for one in value["tags"]
+        str(tag["tag"]) for value in aspects.get("globalTags", ())[-1:] for tag in value["tags"]
     ]
     if tags:
         keyed = [
-            {"key": unquote(one.removeprefix("urn:li:tag:")), "value": "true", "source": "DATAHUB"}
-            for one in tags
+            {"key": unquote(tag.removeprefix("urn:li:tag:")), "value": "true", "source": "DATAHUB"}
+            for tag in tags
         ]
         facets["tags"] = facet(PRODUCER, f"Tags{of}Facet", "1-0-0", {"tags": keyed})
     return facets

@@ -114,15 +114,15 @@ class MarquezReader:
 
     def _get(self, path: str) -> Json:
         try:
-            found: Any = orjson.loads(self.client.send("GET", path))
+            document: Any = orjson.loads(self.client.send("GET", path))
         except (RefusedItemError, UnavailableError) as error:
             self.client.close()
             raise ImportFaultError(f"cannot read {path}: {error}") from error
         except ValueError as error:
             raise ImportFaultError(f"{self.client.address}{path} is not JSON: {error}") from error
-        if not isinstance(found, dict):
+        if not isinstance(document, dict):
             raise ImportFaultError(f"{self.client.address}{path} is not a JSON object")
-        return found
+        return document
 
 
 def facets_of_dataset(one: Json) -> Json:
@@ -216,7 +216,7 @@ def _nominal_times(run: Json) -> Json:
 
 def _versions(run: Json, side: str, datasets: dict[Name, Json]) -> list[Json]:
     """The datasets that a run read or wrote, each with its version."""
-    found = []
+    versions = []
     listed = run.get(f"{side}DatasetVersions") or [
         {"datasetVersionId": one} for one in run.get(f"{side}Versions") or ()
     ]
@@ -229,8 +229,8 @@ def _versions(run: Json, side: str, datasets: dict[Name, Json]) -> list[Json]:
                 PRODUCER, "DatasetVersionDatasetFacet", "1-0-1", version
             )
         own = one.get("facets")
-        found.append(dataset | {f"{side}Facets": own if isinstance(own, dict) else {}})
-    return found
+        versions.append(dataset | {f"{side}Facets": own if isinstance(own, dict) else {}})
+    return versions
 
 
 def _dataset_of(id_: Json, datasets: dict[Name, Json]) -> Json:

@@ -81,7 +81,7 @@ def add_key(
         "hash": _hash(key),
         "id": id_,
         "name": name,
-        "scopes": ",".join(one for one in SCOPES if one in scopes),
+        "scopes": ",".join(scope for scope in SCOPES if scope in scopes),
         "namespaces": "\n".join(dict.fromkeys(patterns)),
         "created_at": _micros(now),
         "expires_at": None if expires_at is None else _micros(expires_at),
@@ -178,7 +178,7 @@ def _key(row: Row[tuple[object, ...]]) -> ApiKey:
         _moment, (row.created_at, row.expires_at, row.used_at, row.revoked_at)
     )
     assert created is not None
-    scopes: tuple[Scope, ...] = tuple(one for one in SCOPES if one in row.scopes.split(","))
+    scopes: tuple[Scope, ...] = tuple(scope for scope in SCOPES if scope in row.scopes.split(","))
     return ApiKey(
         row.id, row.name, scopes, tuple(row.namespaces.split("\n")), created, expires, used, revoked
     )

@@ -293,9 +293,9 @@ def _copy_in(
     with copy.open(table) as part, database.cursor() as cursor, cursor.copy(taking) as data:
         while block := part.read(CHUNK):
             data.write(block)
-    found = connection.scalar(text(f'SELECT count(*) FROM "{table}"'))
-    if found != wanted:
-        raise RefusedError(f"{table}: {found} rows of {wanted} were restored", code="damaged")
+    count = connection.scalar(text(f'SELECT count(*) FROM "{table}"'))
+    if count != wanted:
+        raise RefusedError(f"{table}: {count} rows of {wanted} were restored", code="damaged")
     for column in columns:
         if sequence := connection.scalar(text(_SERIAL), {"table": table, "column": column}):
             newest = f'SELECT setval(:sequence, coalesce((SELECT max("{column}") FROM "{table}"), 0) + 1, false)'

@@ -101,7 +101,7 @@ class Consumer:
         give. A fetch brings a few hundred large events; five fetches in one transaction cost half
         as much an event.
         """
-        found: dict[Any, list[Any]] = {}
+        batches: dict[Any, list[Any]] = {}
         until, patience, left = (
             time.monotonic() + GATHERING_SECONDS,
             POLL_MILLISECONDS,
@@ -110,11 +110,11 @@ class Consumer:
         while left > 0 and time.monotonic() < until:
             more = self._polled(kafka, patience, left)
             for partition, records in more.items():
-                found.setdefault(partition, []).extend(records)
-            patience, left = GATHERING_MILLISECONDS, self._at_once - sum(map(len, found.values()))
-            if not more or not is_behind(kafka, found):
+                batches.setdefault(partition, []).extend(records)
+            patience, left = GATHERING_MILLISECONDS, self._at_once - sum(map(len, batches.values()))
+            if not more or not is_behind(kafka, batches):
                 break
-        return found
+        return batches
 
     def _polled(
         self, kafka: KafkaConsumer, milliseconds: int = POLL_MILLISECONDS, most: int | None = None
@@ -244,7 +244,7 @@ class Consumer:
 
         A number that stays would be a lag that never ends.
         """
-        held = {(one.topic, str(one.partition)) for one in positions}
+        held = {(position.topic, str(position.partition)) for position in positions}
         for gone in self._lag_told - held:
             self._metrics.lag.remove(*gone)
         self._lag_told = held

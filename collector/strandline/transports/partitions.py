@@ -103,7 +103,9 @@ class Holdings:
 
         The group gives partitions on before that: its members only note what is taken from them.
         """
-        wanted = [Partition(one.topic, one.partition, self._group) for one in partitions]
+        wanted = [
+            Partition(partition.topic, partition.partition, self._group) for partition in partitions
+        ]
         until = time.monotonic() + RELEASE_SECONDS
         with suppress(DBAPIError):  # a database that is away is waited for by the claim itself
             while (
@@ -115,7 +117,9 @@ class Holdings:
 
     def _is_held(self, partitions: Sequence[Partition]) -> bool:
         with read_from(self._engine) as connection:
-            return any(positions.is_held(connection, one, self._token) for one in partitions)
+            return any(
+                positions.is_held(connection, partition, self._token) for partition in partitions
+            )
 
     def _claimed_in_the_end(self, partition: TopicPartition, beginning: int, end: int) -> Holding:
         for wait in _waits():
@@ -128,17 +132,19 @@ class Holdings:
     def _claimed(self, partition: TopicPartition, beginning: int, end: int) -> Holding:
         holding = Holding(Partition(partition.topic, partition.partition, self._group), 0)
         with self._transaction() as connection:
-            found = positions.claim(connection, holding.partition, self._token, beginning)
-            holding.next_offset = found.next_offset
-            if found.next_offset > end:  # a new topic of the old name: its records are other ones
+            position = positions.claim(connection, holding.partition, self._token, beginning)
+            holding.next_offset = position.next_offset
+            if (
+                position.next_offset > end
+            ):  # a new topic of the old name: its records are other ones
                 self._log.error(
                     "the topic is shorter than what was taken from it: starting at its beginning"
                 )
                 positions.advance(
-                    connection, holding.partition, self._token, found.next_offset, beginning
+                    connection, holding.partition, self._token, position.next_offset, beginning
                 )
                 holding.next_offset = beginning
-        if found.abandoned:
+        if position.abandoned:
             holding.suspected_until = holding.next_offset + self._batch_records
         return holding
 
@@ -298,7 +304,7 @@ class Holdings:
         """
         try:
             with self._engine.connect() as connection:
-                found = {
+                places = {
                     partition: positions.position_of(
                         connection, self._held[partition].partition, self._token
                     )
@@ -306,13 +312,17 @@ class Holdings:
                 }
         except DBAPIError:
             return None
-        if all(found[partition] == self._held[partition].next_offset for partition in part):
+        if all(places[partition] == self._held[partition].next_offset for partition in part):
             return None
-        if all(found[partition] == _offset(records[-1]) + 1 for partition, records in part.items()):
+        if all(
+            places[partition] == _offset(records[-1]) + 1 for partition, records in part.items()
+        ):
             self._moved(part, uncertain)
             return uncertain
         lost = next(
-            partition for partition in part if found[partition] != self._held[partition].next_offset
+            partition
+            for partition in part
+            if places[partition] != self._held[partition].next_offset
         )
         raise FencedError(lost.topic, lost.partition)
 

@@ -72,10 +72,10 @@ def key_in_cookie(method: str, headers: list[tuple[bytes, bytes]]) -> str:
 
     What changes something counts only with a header that no foreign page can send.
     """
-    found = {name: value for name, value in headers if name in (b"cookie", b"x-strandline-page")}
-    if method not in ("GET", "HEAD") and b"x-strandline-page" not in found:
+    sent = {name: value for name, value in headers if name in (b"cookie", b"x-strandline-page")}
+    if method not in ("GET", "HEAD") and b"x-strandline-page" not in sent:
         return ""
-    match = re.search(rf"(?:^|;\s*){COOKIE}=([^;\s]+)", found.get(b"cookie", b"").decode("latin-1"))
+    match = re.search(rf"(?:^|;\s*){COOKIE}=([^;\s]+)", sent.get(b"cookie", b"").decode("latin-1"))
     return match[1] if match else ""
 
 
@@ -90,10 +90,10 @@ async def _page(_: Request) -> Response:
 
 async def _asset(request: Request) -> Response:
     path = request.path_params["path"]
-    found = _file(path)
-    if found is None:
+    file = _file(path)
+    if file is None:
         return Response("no such file\n", 404, media_type="text/plain", headers=HEADERS)
-    content, media, tag = found
+    content, media, tag = file
     headers = {**HEADERS, "ETag": tag, "Cache-Control": "no-cache"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)

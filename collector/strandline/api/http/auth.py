@@ -93,12 +93,12 @@ class RequireKey:
             raise UnauthorizedError(HOW_TO_GET_IN)
         scope[GRANTED_STILL] = partial(self._is_granted, key)
         try:
-            found = await self._granted(self._grant, key)
+            access = await self._granted(self._grant, key)
         except UnauthorizedError:
             await self._slow_down(_address(scope))
             raise
         self._failures.pop(_address(scope), None)
-        return found
+        return access
 
     async def _granted(self, grant: Grant, key: str) -> Access:
         name = hashlib.sha256(key.encode()).digest()  # a token may have kilobytes
@@ -107,13 +107,13 @@ class RequireKey:
             return access
         self._believed.pop(name, None)
         asked_at = self._clock()
-        found = await run_in_threadpool(grant, key)
-        if found is None:
+        granted = await run_in_threadpool(grant, key)
+        if granted is None:
             raise UnauthorizedError(HOW_TO_GET_IN)
         if len(self._believed) >= REMEMBERED:
             self._believed.clear()
-        self._believed[name] = asked_at + BELIEVED_SECONDS, found
-        return found
+        self._believed[name] = asked_at + BELIEVED_SECONDS, granted
+        return granted
 
     async def _is_granted(self, key: str) -> bool:
         """Return whether a key that was granted something is still valid."""
@@ -172,13 +172,13 @@ def granted_by_keys(engine: Engine) -> Grant:
     def grant(key: str) -> Access | None:
         now = datetime.now(UTC)
         with read_from(engine) as connection:
-            found = key_of(connection, key, now)
-        if found is None:
+            stored_key = key_of(connection, key, now)
+        if stored_key is None:
             return None
-        if is_stale(found, now):
+        if is_stale(stored_key, now):
             with engine.begin() as connection:
-                note_use(connection, found, now)
-        return found.access
+                note_use(connection, stored_key, now)
+        return stored_key.access
 
     return grant
 

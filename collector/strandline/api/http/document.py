@@ -113,9 +113,10 @@ def docs_headers() -> dict[str, str]:
 
 def _entry(path: str, method: str, operation: Operation) -> str:
     rows = "".join(
-        f"<li><code>{escape(one['name'])}</code>{' (required)' if one.get('required') else ''}: "
-        f"{escape(one.get('description', ''))}</li>"
-        for one in operation["parameters"]
+        f"<li><code>{escape(parameter['name'])}</code>"
+        f"{' (required)' if parameter.get('required') else ''}: "
+        f"{escape(parameter.get('description', ''))}</li>"
+        for parameter in operation["parameters"]
     )
     scope = operation["security"][-1].get("key", ["open"])[0]
     title = f"<code>{method.upper()} {escape(path)}</code> (scope {scope})"

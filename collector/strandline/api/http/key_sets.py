@@ -62,16 +62,16 @@ class KeySet:
 
         Raise an UnauthorizedError if the issuer has none, an OverloadError if nobody can say.
         """
-        found, now = self._keys.get(id_), self._clock()
-        if found is None or _is_over(self._read_at, FRESH_SECONDS, now):
+        key, now = self._keys.get(id_), self._clock()
+        if key is None or _is_over(self._read_at, FRESH_SECONDS, now):
             self._read_again(now)
-            found = self._keys.get(id_)
+            key = self._keys.get(id_)
         if _is_over(self._read_at, STALE_SECONDS, now):
             raise OverloadError(
                 "the keys of the identity provider cannot be read; the log says why", ASK_EVERY
             )
-        if found is not None:
-            return found
+        if key is not None:
+            return key
         since_read = now - (self._read_at or 0)
         if id_ not in self._missing and since_read > 0:
             wait = max(1, math.ceil(ASK_EVERY - since_read))
@@ -112,12 +112,12 @@ def keys_in(document: bytes) -> dict[str, Jwk]:
     """
     try:
         listed = orjson.loads(document)["keys"]
-        found = {one["kid"]: one for one in reversed(listed) if _verifies(one)}
+        keys_by_id = {one["kid"]: one for one in reversed(listed) if _verifies(one)}
     except (ValueError, KeyError, TypeError):
         raise KeySetError("the document is not a JSON object with `keys`") from None
-    if not found:
+    if not keys_by_id:
         raise KeySetError("the document has no key with an id (kid) that verifies signatures")
-    return found
+    return keys_by_id
 
 
 def _verifies(one: Any) -> bool:

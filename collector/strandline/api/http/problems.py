@@ -132,15 +132,15 @@ async def on_error(request: Request, error: Exception) -> Response:
 def _other_method(request: Request) -> Response:
     """Answer OPTIONS, or refuse a method, with those that the path has."""
     path = request.scope["path"]
-    found = [
+    routes = [
         route
         for route in request.app.routes
         if route.path_regex.match(path) and route.methods is not None
     ]
-    methods = {method for route in found for method in route.methods} | {"OPTIONS"}
+    methods = {method for route in routes for method in route.methods} | {"OPTIONS"}
     allowed = ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
     if request.method == "OPTIONS":
         return Response(status_code=204, headers={"Allow": allowed})
-    path = getattr(found[0], "path_format", found[0].path)
+    path = getattr(routes[0], "path_format", routes[0].path)
     refusal = f"{path} answers {allowed}"
     return problem(405, "method_not_allowed", refusal, {"Allow": allowed})

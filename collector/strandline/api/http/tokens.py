@@ -52,7 +52,7 @@ class Tokens:
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
             raise UnauthorizedError(f"the token is refused: {_shown(error)}") from None
         values = set(values_of(claims, self._settings.oidc_claim))
-        granted = [one for one in self._settings.oidc_grants if one.value in values]
+        granted = [grant for grant in self._settings.oidc_grants if grant.value in values]
         scopes: Callable[[Iterable[Any]], frozenset[Scope]] = frozenset
         return Access.of_parts(
             who, [Access(who, scopes(one.scopes), one.patterns) for one in granted]
@@ -113,16 +113,16 @@ def values_of(claims: Mapping[str, Any], name: str) -> Iterator[str]:
     >>> list(values_of({"scope": "a b"}, "scope"))
     ['a b', 'a', 'b']
     """
-    found: Any = claims.get(name)
+    claim: Any = claims.get(name)
     if name not in claims:
-        found = claims
+        claim = claims
         for part in name.split("."):
-            found = found.get(part) if isinstance(found, dict) else None
-    if isinstance(found, str):
-        yield found
-        yield from (one for one in found.split() if one != found)
-    elif isinstance(found, list):
-        yield from (one for one in found if isinstance(one, str))
+            claim = claim.get(part) if isinstance(claim, dict) else None
+    if isinstance(claim, str):
+        yield claim
+        yield from (one for one in claim.split() if one != claim)
+    elif isinstance(claim, list):
+        yield from (one for one in claim if isinstance(one, str))
 
 
 def _shown(error: Exception) -> str:

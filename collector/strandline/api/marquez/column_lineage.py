@@ -58,16 +58,16 @@ def get_column_lineage(query: Annotated[ColumnsQuery, InQuery()], session: ReadS
         question = Question(
             datasets[0], start.view, way, max(query.depth, 1), others=tuple(datasets[1:])
         )
-        found = column_lineage_of(connection, question, column)
-        nodes = {node["id"]: node for node in found["nodes"]}
+        lineage = column_lineage_of(connection, question, column)
+        nodes = {node["id"]: node for node in lineage["nodes"]}
         types = _types(connection, nodes)
     shown = {id_: _shown(node, start) for id_, node in nodes.items() if node["column"] is not None}
-    graph = _graph(found["edges"], nodes, shown, types)
+    graph = _graph(lineage["edges"], nodes, shown, types)
     return {
         "graph": graph,
-        "complete": found["complete"],
-        "truncatedBy": found["truncatedBy"],
-        "asOf": found["asOf"],
+        "complete": lineage["complete"],
+        "truncatedBy": lineage["truncatedBy"],
+        "asOf": lineage["asOf"],
     }
 
 
@@ -165,9 +165,9 @@ def _types(connection: Connection, nodes: Mapping[str, Answer]) -> dict[str, str
     groups = groups_of(connection, set(owners.values()))
     schemas = facet_values(connection, DATASET, groups, ("schema",))
     typed = {
-        (owner, one.get("name")): one.get("type")
+        (owner, field.get("name")): field.get("type")
         for owner, facets in schemas.items()
-        for one in facets["schema"].get("fields") or ()
-        if isinstance(one, dict)
+        for field in facets["schema"].get("fields") or ()
+        if isinstance(field, dict)
     }
     return {id_: typed.get((owner, nodes[id_]["column"])) for id_, owner in owners.items()}

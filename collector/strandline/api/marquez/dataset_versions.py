@@ -69,11 +69,11 @@ def get_version(
     """Return a version of a dataset, by its id or by the id of its snapshot."""
     with session.connected() as connection:
         asked = dataset_asked(connection, namespace, dataset)
-        found = version_called(connection, asked.row, session.micros, version)
-        if found is None:
+        row = version_called(connection, asked.row, session.micros, version)
+        if row is None:
             raise NotFoundError(f"unknown version of {asked.name!r}: {version!r}")
-        newest = versions_page(connection, asked.row, session.micros, 1, 0)[0][0] == found
-        return version_answers(connection, asked, [found], session.micros, newest=newest)[0]
+        newest = versions_page(connection, asked.row, session.micros, 1, 0)[0][0] == row
+        return version_answers(connection, asked, [row], session.micros, newest=newest)[0]
 
 
 def version_answers(
@@ -92,7 +92,7 @@ def version_answers(
     dataset = called(
         dataset_answers(connection, [asked.row], now)[asked.row.id], asked.namespace, asked.name
     )
-    tags = {one["name"]: one["tags"] for one in dataset["fields"]}
+    tags = {field["name"]: field["tags"] for field in dataset["fields"]}
     writers = [one.run for one in found if one.run is not None]
     runs = run_answers(connection, writers, now, whole=True)
     stated = stated_facets(connection, found)

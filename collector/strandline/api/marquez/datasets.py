@@ -73,6 +73,6 @@ def delete_dataset(namespace: NamespaceName, dataset: DatasetName, session: Admi
     """Hide a dataset in this API; its events stay."""
     answer = get_dataset(namespace, dataset, session)
     with session.connected() as connection:
-        found = dataset_of(connection, namespace, dataset)
-    write_notes(session, [Note(found.id, str(found), DELETED)])
+        dataset_id = dataset_of(connection, namespace, dataset)
+    write_notes(session, [Note(dataset_id.id, str(dataset_id), DELETED)])
     return answer

@@ -60,7 +60,7 @@ def _page(session: Session, query: EventsQuery, namespace: str | None) -> JSON:
     with session.connected() as connection:
         events = run_events(connection, span, *query.page)
         total = count_events(connection, span)
-    return {"events": [orjson.Fragment(one) for one in events], "totalCount": total}
+    return {"events": [orjson.Fragment(event) for event in events], "totalCount": total}
 
 
 def _not_ahead(after: datetime | None, now: datetime) -> datetime | None:

@@ -102,8 +102,8 @@ def delete_job(namespace: NamespaceName, job: JobName, session: AdminSession) ->
     """Hide a job in this API; its events stay."""
     answer = get_job(namespace, job, session)
     with session.connected() as connection:
-        found = job_of(connection, namespace, job)
-    write_notes(session, [Note(found.id, str(found), DELETED)])
+        job_id = job_of(connection, namespace, job)
+    write_notes(session, [Note(job_id.id, str(job_id), DELETED)])
     return answer
 
 
@@ -127,10 +127,10 @@ def get_version(
     namespace: NamespaceName, job: JobName, version: VersionId, session: ReadSession
 ) -> JSON:
     """Return the only version of a job by its id."""
-    found = _version(get_job(namespace, job, session))
-    if found["version"] != version.lower():
-        raise NotFoundError(f"unknown version of {job!r}: {version!r}", [found["version"]])
-    return found
+    only = _version(get_job(namespace, job, session))
+    if only["version"] != version.lower():
+        raise NotFoundError(f"unknown version of {job!r}: {version!r}", [only["version"]])
+    return only
 
 
 def _version(job: dict[str, Any]) -> dict[str, Any]:

@@ -28,16 +28,16 @@ NOBODY = "anonymous"  # as Marquez calls the owner of a namespace that came with
 def list_namespaces(query: Annotated[PageQuery, InQuery()], session: ReadSession) -> JSON:
     """All namespaces."""
     with session.connected() as connection:
-        found = namespaces_page(connection, *query.page)
-        return {"namespaces": namespace_answers(connection, found, session.micros)}
+        page = namespaces_page(connection, *query.page)
+        return {"namespaces": namespace_answers(connection, page, session.micros)}
 
 
 @router.get(N, response_model=JSON, responses=refused(404))
 def get_namespace(namespace: NamespaceName, session: ReadSession) -> JSON:
     """Return a namespace."""
     with session.connected() as connection:
-        found = namespace_called(connection, namespace)
-        return namespace_answers(connection, [found], session.micros)[0]
+        namespace_id = namespace_called(connection, namespace)
+        return namespace_answers(connection, [namespace_id], session.micros)[0]
 
 
 def namespace_answers(connection: Connection, found: Any, now: int) -> list[dict[str, Any]]:

@@ -38,9 +38,9 @@ def get_upstream(query: Annotated[UpstreamQuery, InQuery()], session: ReadSessio
     """Return the runs that a run's inputs came from, theirs, and so on."""
     with session.connected() as connection:
         id_ = run_called(connection, query.run_id)
-        found = upstream_runs(connection, id_, query.depth)
-        names = names_of_runs(connection, found)
-    return {"runs": [_answer(one, names, session.micros) for one in found]}
+        upstream = upstream_runs(connection, id_, query.depth)
+        names = names_of_runs(connection, upstream)
+    return {"runs": [_answer(one, names, session.micros) for one in upstream]}
 
 
 def _answer(one: RunInputs, names: dict[int, str], now: int) -> dict[str, Any]:

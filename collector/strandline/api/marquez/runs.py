@@ -85,7 +85,7 @@ def get_facets(
         ids = {
             "run": [id_],
             "job": [row.job_id],
-            "dataset": [one.id for one in stated_ends(connection, id_)],
+            "dataset": [stated_end.id for stated_end in stated_ends(connection, id_)],
         }[query.type]
         facets = merged_facets(
             connection, {"run": OF_RUN, "job": OF_JOB, "dataset": DATASET}[query.type], ids

@@ -82,8 +82,8 @@ class Hits(TypedDict):
 def get_search(query: Annotated[SearchQuery, InQuery()], session: ReadSession) -> JSON:
     """Datasets and jobs by a part of a name, of a column or of an SQL text."""
     with session.connected() as connection:
-        found = _found(connection, session, query, query.filter.lower() or None)
-    results = [_result(one, row, session.micros) for one, row in found]
+        hits = _found(connection, session, query, query.filter.lower() or None)
+    results = [_result(one, row, session.micros) for one, row in hits]
     if query.sort == "NAME":
         results.sort(key=itemgetter("name"))
     elif query.sort:
@@ -111,7 +111,7 @@ def _found(connection: Connection, session: Session, query: HitsQuery, kind: str
             if text and "\0" not in text
             else []
         )
-        ids = {id_of(one["type"], one["namespace"], one["name"]): one for one in items}
+        ids = {id_of(item["type"], item["namespace"], item["name"]): item for item in items}
         rows = rows_of(connection, ids) | job_rows(connection, ids)
         if rows:
             return [(one, rows[id_]) for id_, one in ids.items() if id_ in rows]
@@ -126,7 +126,9 @@ def _items(
     while len(items) < most:
         page = search_page(connection, text, most, after, now)
         items += [
-            one for one in page["items"] if one["type"] in ((kind,) if kind else ("dataset", "job"))
+            item
+            for item in page["items"]
+            if item["type"] in ((kind,) if kind else ("dataset", "job"))
         ]
         if page["nextCursor"] is None:
             break
@@ -140,10 +142,10 @@ def _texts(session: Session, typed: str) -> Iterator[str]:
     Marquez' page does not encode `&` and `+`, so they may stand for themselves. A `%` at an end is
     its own sign for any text, where nothing has such a name.
     """
-    found = _Q.search(session.request.scope["query_string"].decode("latin-1"))
+    texts = _Q.search(session.request.scope["query_string"].decode("latin-1"))
     for text in (
         typed,
-        *(() if found is None else (unquote_plus(found[1]), unquote(found[1]))),
+        *(() if texts is None else (unquote_plus(texts[1]), unquote(texts[1]))),
     ):
         clean = text.encode("utf-8", "replace").decode()
         yield clean
@@ -164,14 +166,14 @@ def get_datasets(query: Annotated[HitsQuery, InQuery()], session: ReadSession) -
 
 def _hits(session: Session, query: HitsQuery, kind: str) -> JSON:
     with session.connected() as connection:
-        found = _found(connection, session, query, kind)
-        runs = _newest_runs(connection, kind, [row for _, row in found], session.micros)
+        page = _found(connection, session, query, kind)
+        runs = _newest_runs(connection, kind, [row for _, row in page], session.micros)
         facets = all_facets(
             connection,
             DATASET if kind == "dataset" else OF_JOB,
-            {row.id: row.id for _, row in found},
+            {row.id: row.id for _, row in page},
         )
-        shown = {row.id: run for _, row in found if (run := runs.get(row.id)) is not None}
+        shown = {row.id: run for _, row in page if (run := runs.get(row.id)) is not None}
         of_runs = all_facets(connection, RUN, {run["row"]: run["row"] for run in shown.values()})
     hits = [
         {
@@ -183,9 +185,9 @@ def _hits(session: Session, query: HitsQuery, kind: str) -> JSON:
             "facets": facets.get(row.id, {}),
             "runFacets": of_runs.get(shown.get(row.id, {}).get("row", 0), {}),
         }
-        for one, row in found
+        for one, row in page
     ]
-    return {"hits": hits, "highlights": [_highlight(one) for one, _ in found]}
+    return {"hits": hits, "highlights": [_highlight(one) for one, _ in page]}
 
 
 def _highlight(one: dict[str, Any]) -> dict[str, list[str]]:

@@ -28,19 +28,19 @@ def list_sources(query: Annotated[PageQuery, InQuery()], session: ReadSession) -
     """All sources."""
     limit, offset = query.page
     with session.connected() as connection:
-        found = _sources(connection)
-    names = sorted(found)[offset : offset + limit]
-    return {"sources": [found[name] for name in names], "totalCount": len(found)}
+        sources = _sources(connection)
+    names = sorted(sources)[offset : offset + limit]
+    return {"sources": [sources[name] for name in names], "totalCount": len(sources)}
 
 
 @router.get("/sources/{source:name}", response_model=JSON, responses=refused(404))
 def get_source(source: SourceName, session: ReadSession) -> JSON:
     """Return a source."""
     with session.connected() as connection:
-        found = _sources(connection).get(source)
-    if found is None:
+        answer = _sources(connection).get(source)
+    if answer is None:
         raise NotFoundError(f"unknown source: {source!r}")
-    return found
+    return answer
 
 
 def _sources(connection: Connection) -> dict[str, dict[str, Any]]:

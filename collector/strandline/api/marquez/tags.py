@@ -150,11 +150,11 @@ def untag_job(namespace: NamespaceName, job: JobName, tag: TagName, session: Ing
 
 def _of_dataset(session: Session, namespace: str, dataset: str, tag: str, field: str = "") -> Note:
     with session.connected() as connection:
-        found = dataset_of(connection, namespace, dataset)
-    return Note(found.id, str(found), annotations.TAG, field, tag)
+        dataset_id = dataset_of(connection, namespace, dataset)
+    return Note(dataset_id.id, str(dataset_id), annotations.TAG, field, tag)
 
 
 def _of_job(session: Session, namespace: str, job: str, tag: str) -> Note:
     with session.connected() as connection:
-        found = job_of(connection, namespace, job)
-    return Note(found.id, str(found), annotations.TAG, name=tag)
+        job_id = job_of(connection, namespace, job)
+    return Note(job_id.id, str(job_id), annotations.TAG, name=tag)

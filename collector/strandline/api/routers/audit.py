@@ -38,8 +38,8 @@ def get_audit(
     """
     cursor = query.cursor
     with read_from(session.whole_engine) as connection:
-        found = entries(connection, query.limit + 1, cursor[0] if cursor else None)
-    page = found[: query.limit]
-    more = len(found) > len(page)
+        rows = entries(connection, query.limit + 1, cursor[0] if cursor else None)
+    page = rows[: query.limit]
+    more = len(rows) > len(page)
     items = [one._asdict() | {"at": one.at.isoformat()} for _, one in page]
     return {"items": items, "nextCursor": encode_cursor((page[-1][0],)) if more else None}

@@ -97,16 +97,16 @@ def get_datasets(query: Annotated[NodeListQuery, InQuery()], session: ReadSessio
 def get_dataset(query: Annotated[NamedQuery, InQuery()], session: ReadSession) -> Answer:
     """Return a dataset with all its names and facets."""
     with session.connected() as connection:
-        found = dataset_of(connection, query.namespace, query.name)
-        return details.dataset_detail(connection, found, session.micros)
+        dataset_id = dataset_of(connection, query.namespace, query.name)
+        return details.dataset_detail(connection, dataset_id, session.micros)
 
 
 @router.get("/datasets/snapshots", response_model=Page[Snapshot], responses=refused(404))
 def get_snapshots(query: Annotated[PartsQuery, InQuery()], session: ReadSession) -> Answer:
     """Return the snapshots of a dataset, the newest first."""
     with session.connected() as connection:
-        found = dataset_of(connection, query.namespace, query.name)
-        page = snapshots_of(connection, found, query.limit, query.cursor)
+        dataset_id = dataset_of(connection, query.namespace, query.name)
+        page = snapshots_of(connection, dataset_id, query.limit, query.cursor)
         return page.of([snapshot_answer(row) for row in page.rows])
 
 
@@ -125,16 +125,16 @@ def get_job(query: Annotated[NamedQuery, InQuery()], session: ReadSession) -> An
     A streaming query also has its batches.
     """
     with session.connected() as connection:
-        found = job_of(connection, query.namespace, query.name)
-        return details.job_detail(connection, found, session.micros)
+        job_id = job_of(connection, query.namespace, query.name)
+        return details.job_detail(connection, job_id, session.micros)
 
 
 @router.get("/jobs/barriers", response_model=Page[Barrier], responses=refused(404))
 def get_barriers(query: Annotated[PartsQuery, InQuery()], session: ReadSession) -> Answer:
     """List the barriers of a streaming job, the greatest first."""
     with session.connected() as connection:
-        found = job_of(connection, query.namespace, query.name)
-        return listing.barriers_page(connection, found, query.limit, query.cursor)
+        job_id = job_of(connection, query.namespace, query.name)
+        return listing.barriers_page(connection, job_id, query.limit, query.cursor)
 
 
 @router.get("/runs", response_model=Page[Run], responses=refused(404))

@@ -54,13 +54,13 @@ def post_forget(wanted: Forgetting, session: WholeAdminSession) -> dict[str, Any
     told = {"forget": subject.shown, "dryRun": wanted.dry_run}
     session.request.scope[BODY] = told  # what the audit log gets of it
     asked = Asked(session.now, session.access.who, address_of(session.request))
-    found = forget(session.whole_engine, subject, asked, execute=not wanted.dry_run)
+    forgotten = forget(session.whole_engine, subject, asked, execute=not wanted.dry_run)
     return {
         "executed": not wanted.dry_run,
-        "message": _message(found, executed=not wanted.dry_run),
-        "gone": [{"table": table, "rows": rows} for table, rows in found.gone.items()],
-        "changed": [{"table": table, "rows": rows} for table, rows in found.changed.items()],
-        "spaceOwed": found.owed,
+        "message": _message(forgotten, executed=not wanted.dry_run),
+        "gone": [{"table": table, "rows": rows} for table, rows in forgotten.gone.items()],
+        "changed": [{"table": table, "rows": rows} for table, rows in forgotten.changed.items()],
+        "spaceOwed": forgotten.owed,
     }
 
 

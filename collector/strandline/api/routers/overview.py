@@ -72,27 +72,27 @@ def get_overview(session: ReadSession) -> dict[str, Any]:
     """Show the running jobs and the problems."""
     now = session.now.timestamp()
     with session.follower.model() as model:
-        found, of_tables = model_troubles(model, session.settings.alert_staleness_seconds, now)
+        troubles, of_tables = model_troubles(model, session.settings.alert_staleness_seconds, now)
         named = [name for name in sorted(model.domains) if model.domains[name].newest]
         domains = [
             _domain(model, name, now) for name in named if sees_domain(model, session.access, name)
         ]
         tables = list(model.domain_of)
     with session.connected() as connection:
-        found = [*store_troubles(connection, of_tables, now), *found]
+        troubles = [*store_troubles(connection, of_tables, now), *troubles]
         counts = _counts(connection, session.micros)
         newest, happened = _newest_event(connection, session) or (None, None)
         labels = labels_of(connection, tables)
-        found = [one for one in found if session.access.allows_text(one.about)]
-        attention = _by_reason(connection, found)
+        troubles = [trouble for trouble in troubles if session.access.allows_text(trouble.about)]
+        attention = _by_reason(connection, troubles)
     return {
         "asOf": iso(session.micros),
         "newestEventAt": iso(newest),
         "newestEventTime": iso(happened),
         **counts,
         "attention": attention[:MOST_SHOWN],
-        "attentionCount": len(found),
-        "groups": [_labelled(one, labels) for one in domains],
+        "attentionCount": len(troubles),
+        "groups": [_labelled(domain, labels) for domain in domains],
     }
 
 

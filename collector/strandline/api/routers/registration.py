@@ -104,11 +104,11 @@ def get_version(
 ) -> dict[str, Any]:
     """Version of a table."""
     with session.follower.question(session.access) as (connection, model):
-        found = table_at(connection, model, _place(catalog, database, table))
-        call(connection, model, [found])
-        managed = (strong if consistency == "strong" else weak)(model, [found])
+        named = table_at(connection, model, _place(catalog, database, table))
+        call(connection, model, [named])
+        managed = (strong if consistency == "strong" else weak)(model, [named])
     with read_from(session.engine) as connection:
-        (one,) = with_latest(connection, managed, [found])
+        (one,) = with_latest(connection, managed, [named])
     barrier = one.barrier if isinstance(one, Reading) else None
     return {"version": barrier, "snapshotId": one.snapshot}
 

@@ -129,7 +129,7 @@ def _leased(
     session: Session, question: Versions, tables: Sequence[Table], answer: dict[str, Any]
 ) -> dict[str, Any]:
     seconds = question.lease_seconds or session.settings.lease_seconds
-    shown = [one["snapshotId"] for one in answer["tables"]]
+    shown = [table["snapshotId"] for table in answer["tables"]]
     snapshots = dict(zip(tables, shown, strict=True))
     with session.engine.begin() as connection:
         return _shown(take_lease(connection, snapshots, seconds, _now(), question.holder))
@@ -277,11 +277,11 @@ def tables_of(connection: Connection, model: Model, named: Sequence[Named]) -> l
 
     Words about them call them as Spark does.
     """
-    found = list(
+    tables = list(
         dict.fromkeys(table_of(connection, model, one.namespace, one.name) for one in named)
     )
-    call(connection, model, found)
-    return found
+    call(connection, model, tables)
+    return tables
 
 
 def named(table: tuple[str, str]) -> dict[str, Any]:

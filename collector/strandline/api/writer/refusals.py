@@ -120,10 +120,10 @@ def agent_of(request: Request) -> str:
 
 def _producer_of(body: bytes) -> str:
     try:
-        found = msgspec.json.decode(body, type=_Producer).producer
+        producer = msgspec.json.decode(body, type=_Producer).producer
     except (ValueError, RecursionError):
         return ""
-    return found if isinstance(found, str) else ""
+    return producer if isinstance(producer, str) else ""
 
 
 def _cut(text: str) -> str:

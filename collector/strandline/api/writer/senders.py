@@ -67,15 +67,15 @@ class Senders:
             raise ForbiddenError(
                 f"this key may not send events of namespace {about.namespace if about else ''!r}"
             )
-        found = self._changes(record)
+        changes = self._changes(record)
         if event.job and (
-            _names_elsewhere(found, access) or SENDER in _facets_of(bytes(event.job.facets))
+            _names_elsewhere(changes, access) or SENDER in _facets_of(bytes(event.job.facets))
         ):
             value = with_sender(record.read.value, access.patterns)
             record = record._replace(value=value, read=decoded(value))
-            found = self._changes(record)
-        _refuse_elsewhere(found, access)
-        self._refuse_claims(_claims_of(found), access)
+            changes = self._changes(record)
+        _refuse_elsewhere(changes, access)
+        self._refuse_claims(_claims_of(changes), access)
         return record
 
     def _changes(self, record: Record) -> list[EventChange]:
@@ -119,10 +119,10 @@ def own_runs(connection: Connection, claims: Claims, access: Access) -> list[int
     """
     had = (runs.c.first_at.is_not(None), runs.c.id.in_(claims.runs))
     query = select(runs.c.id, jobs.c.namespace).join(jobs, jobs.c.id == runs.c.job_id).where(*had)
-    found = connection.execute(query).all()
-    if not all(access.allows(row.namespace) for row in found):
+    rows = connection.execute(query).all()
+    if not all(access.allows(row.namespace) for row in rows):
         raise ForbiddenError("the run of this event belongs to a job outside this key's namespaces")
-    return [row.id for row in found]
+    return [row.id for row in rows]
 
 
 def refuse_domain(connection: Connection, domain: str, job: int, access: Access) -> bool:
@@ -136,17 +136,17 @@ def refuse_domain(connection: Connection, domain: str, job: int, access: Access)
     members = select(jobs.c.id, jobs.c.namespace).join(
         job_domains, job_domains.c.job_id == jobs.c.id
     )
-    found = {
+    by_id = {
         row.id: row.namespace
         for row in connection.execute(members.where(job_domains.c.domain == domain))
     }
-    if job in found:
+    if job in by_id:
         return True
     roots = select(datasets.c.namespace).join(
         domain_roots, domain_roots.c.dataset_id == datasets.c.id
     )
     namespaces = {
-        *found.values(),
+        *by_id.values(),
         *connection.scalars(roots.where(domain_roots.c.domain == domain)),
     }
     inferred = domain.startswith(INFERRED) and not access.allows_text(domain.removeprefix(INFERRED))

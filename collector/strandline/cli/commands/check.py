@@ -40,11 +40,11 @@ def run(options: Namespace, settings: Settings) -> int:
             continue
         if any(fault.startswith(f"{PREFIX}{prefix}") for fault in settings.faults):
             continue  # the default in its place is not what was meant
-        found = list(look(settings))
-        if name == "database" and options.data and not found:
-            found = list(_damage(settings))
-        faults += found
-        if not found:
+        findings = list(look(settings))
+        if name == "database" and options.data and not findings:
+            findings = list(_damage(settings))
+        faults += findings
+        if not findings:
             fine[name] = _fine(name, settings)
     if not settings.faults:
         fine["settings"] = "ok"

@@ -156,14 +156,14 @@ def start_broker(bank: Bank, started: Processes) -> str | None:
         fetch(bank, "kafka", "a Kafka broker")
         command = [sys.executable, "-m", "deploy.kafka", str(bank.folder / "kafka")]
         broker = started.start("kafka", command, bank.root, bank.deploy_environ())
-        found = wait(
+        address = wait(
             broker, lambda: re.search(r"^[\d.]+:\d+$", broker.log.read_text(), re.MULTILINE)
         )
     except DemoError as error:
         demo_report.say(f"no Kafka here, so events go by HTTP: {error}")
         return None
-    demo_report.say(f"Kafka listens on {found[0]}")
-    return str(found[0])
+    demo_report.say(f"Kafka listens on {address[0]}")
+    return str(address[0])
 
 
 def start_collector(bank: Bank, bootstrap: str | None, started: Processes) -> DemoProcess:

@@ -48,7 +48,7 @@ def run(options: Namespace, settings: Settings) -> int:
     ):
         return 0
     if items:
-        show_table(HEAD, [_row(one) for one in items], after)
+        show_table(HEAD, [_row(item) for item in items], after)
     else:
         nothing = "no event matches" if any(asked.values()) else "no event is stored yet"
         show(["no event is stored any more" if archived else nothing, *after])

@@ -31,7 +31,7 @@ def run(options: Namespace, settings: Settings) -> int:
     engine = existing_store(settings)
     try:
         with reading(engine).connect() as connection:
-            names = [one["name"] for one in targets_in(connection)]
+            names = [target["name"] for target in targets_in(connection)]
         if options.action not in ("list", "parked") and options.name is None:
             raise NotFoundError(f"which target? strandline exports {options.action} NAME", names)
         if options.name is not None and options.name not in names:
@@ -59,22 +59,22 @@ PARKED_COLUMNS = ("target", "about", "reason", "attempts", "at")
 
 def _list(engine: Engine, options: Namespace, settings: Settings) -> None:
     with reading(engine).connect() as connection:
-        found = targets_in(connection)
-    if tell_list(options, {"items": found}, found, columns=TARGET_COLUMNS):
+        targets = targets_in(connection)
+    if tell_list(options, {"items": targets}, targets, columns=TARGET_COLUMNS):
         return
-    if not found:
+    if not targets:
         show(["no target is known: set STRANDLINE_MARQUEZ_URL, or another, and start the server"])
         return
     rows = [
         [
-            one["name"],
-            str(one["waiting"]),
-            str(one["sent"]),
-            str(one["parked"]),
-            short_time(one["sentAt"]),
-            _state(one),
+            target["name"],
+            str(target["waiting"]),
+            str(target["sent"]),
+            str(target["parked"]),
+            short_time(target["sentAt"]),
+            _state(target),
         ]
-        for one in found
+        for target in targets
     ]
     show_table(("TARGET", "WAITING", "SENT", "PARKED", "LAST SENT", "PROBLEM"), rows)
 
@@ -91,15 +91,15 @@ def _state(one: dict[str, Any]) -> str:
 
 def _parked(engine: Engine, options: Namespace, settings: Settings) -> None:
     with reading(engine).connect() as connection:
-        found = parked_of(connection, options.name)
-    if tell_list(options, {"items": found}, found, columns=PARKED_COLUMNS):
+        parked = parked_of(connection, options.name)
+    if tell_list(options, {"items": parked}, parked, columns=PARKED_COLUMNS):
         return
-    if not found:
+    if not parked:
         show(["nothing is parked"])
         return
     rows = [
         [one["target"], one["about"], str(one["attempts"]), short_time(one["at"]), one["reason"]]
-        for one in found
+        for one in parked
     ]
     show_table(("TARGET", "WHAT", "TRIES", "SINCE", "REASON"), rows)
 

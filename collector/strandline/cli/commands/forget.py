@@ -35,20 +35,21 @@ def run(options: Namespace, settings: Settings) -> int:
 
 
 def _forget(options: Namespace, engine: Engine) -> int:
-    found = forget(
+    forgotten = forget(
         engine, _subject(options), Asked(datetime.now(UTC), _user()), execute=options.execute
     )
-    answer = {"executed": options.execute, "gone": found.gone, "changed": found.changed}
+    answer = {"executed": options.execute, "gone": forgotten.gone, "changed": forgotten.changed}
     lines = [
         f"  {_rows(one)} {'went' if options.execute else _verb(one, 'go', 'goes')}"
-        for one in found.gone.items()
+        for one in forgotten.gone.items()
     ]
     lines += [
-        f"  {_rows(one)} {_verb(one, 'stay', 'stays')} without it" for one in found.changed.items()
+        f"  {_rows(one)} {_verb(one, 'stay', 'stays')} without it"
+        for one in forgotten.changed.items()
     ]
     tell(
         answer,
-        lambda: _summary(lines, executed=options.execute, owed=found.owed),
+        lambda: _summary(lines, executed=options.execute, owed=forgotten.owed),
         as_json=options.json,
     )
     return 0

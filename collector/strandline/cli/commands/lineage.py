@@ -101,7 +101,7 @@ def _of_nodes(options: Namespace, settings: Settings, asked: Mapping[str, Any]) 
     if options.json:
         print(json.dumps(answer, indent=2))
     else:
-        rows = [(str(one["distance"]), one["id"]) for one in answer["items"]]
+        rows = [(str(item["distance"]), item["id"]) for item in answer["items"]]
         show_table(("STEPS", "NODE"), rows, cut_lines(answer))
     return 0
 
@@ -198,9 +198,9 @@ def _starts(answer: Json, asked: int) -> list[str]:
 
 def _json(ask: Ask, asked: Mapping[str, Any], *, snapshots: bool, snapshot: str | None) -> str:
     answer = ask("/lineage", asked)
-    found = _snapshots(ask, asked, answer, snapshot) if snapshots else None
+    snapshot_lineage = _snapshots(ask, asked, answer, snapshot) if snapshots else None
     return json.dumps(
-        answer if not snapshots else {"lineage": answer, "snapshots": found}, indent=2
+        answer if not snapshots else {"lineage": answer, "snapshots": snapshot_lineage}, indent=2
     )
 
 

@@ -57,7 +57,7 @@ def run_list(
         after = [f"({cut})"] if cut else []
         if items:
             show_table(
-                list(columns), [[cell(one) for cell in columns.values()] for one in items], after
+                list(columns), [[cell(item) for cell in columns.values()] for item in items], after
             )
         else:
             show([_nothing(kind, options)])
@@ -145,7 +145,7 @@ def _page(connection: Connection, kind: str, options: Namespace, place: tuple[in
 
 def _filter(options: Namespace, now: int) -> Filter:
     times = options.since, options.until, options.as_of
-    since, until, as_of = (None if one is None else micros_of(one) for one in times)
+    since, until, as_of = (None if time is None else micros_of(time) for time in times)
     past = None if as_of is None or as_of >= now else as_of
     return Filter(options.namespace, _asked_states(options), since, until, past)
 

@@ -79,7 +79,7 @@ def _impact_lines(answer: Json) -> None:
     head = ("KIND", "WHAT", "DEPENDS", "STEPS", "OWNERS", "LAST READ OR RUN", "BY")
     show_table(
         head,
-        [_impact_row(one, labels[one["id"]]) for one in answer["items"]],
+        [_impact_row(item, labels[item["id"]]) for item in answer["items"]],
         [f"{name}: {after[0]}", *after[1:]],
     )
 
@@ -175,7 +175,7 @@ def _change_lines(answer: Json) -> None:
     names = told_apart(
         {id_: f"job {label}" if id_.startswith("job:") else label for id_, label in labels}
     )
-    lines = [f"{SIGNS[one['change']]} {_change(one, names)}" for one in answer["items"]]
+    lines = [f"{SIGNS[item['change']]} {_change(item, names)}" for item in answer["items"]]
     span = f"from {_time(answer['since'])} to {_time(answer['until'])}"
     retyped = f"; {answer['changed']} of another type" if answer.get("changed") else ""
     show(

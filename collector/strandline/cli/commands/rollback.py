@@ -52,7 +52,7 @@ def run(options: Namespace, settings: Settings) -> int:
                 lines = _begun(found, running_jobs(model, found), unchecked)
                 return [back], (answer | {"unchecked": unchecked}, lines)
             words = in_words(connection, model, outside)
-            called = {":".join(one): model.call(one) for one in found.tables}
+            called = {":".join(table): model.call(table) for table in found.tables}
             called |= {":".join(job): job[1] for job in found.jobs}
             return [], (answer, [*_lines(found, called), *_beside(words), *_next(options)])
 
@@ -154,7 +154,7 @@ def _begun(found: Plan, running: Sequence[str], unchecked: Sequence[str]) -> lis
 def _beside(words: Sequence[str]) -> list[str]:
     """Return what else uses the tables: the plan takes none of it back."""
     head = "not in the plan, for they carry no barriers here; stop those that run:"
-    return [head, *(f"  {one}" for one in words)] if words else []
+    return [head, *(f"  {word}" for word in words)] if words else []
 
 
 def _next(options: Namespace) -> list[str]:

@@ -41,7 +41,7 @@ def run(options: Namespace, settings: Settings) -> int:
     ):
         return 0
     if items:
-        show_table(HEAD, [_row(one) for one in items], [f"({cut})"] if cut else [])
+        show_table(HEAD, [_row(item) for item in items], [f"({cut})"] if cut else [])
     else:
         show([f"no snapshot of {options.table} is known"])
     return 0

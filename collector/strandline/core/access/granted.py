@@ -36,11 +36,11 @@ class Access:
     @classmethod
     def of_parts(cls, who: str, parts: Sequence["Access"]) -> "Access":
         """All that was granted; what may be asked with which scope, `for_scope` says."""
-        scopes = frozenset[Scope]().union(*(one.scopes for one in parts))
+        scopes = frozenset[Scope]().union(*(part.scopes for part in parts))
         return cls(
             who,
             scopes,
-            tuple(dict.fromkeys(one for part in parts for one in part.patterns)),
+            tuple(dict.fromkeys(pattern for part in parts for pattern in part.patterns)),
             tuple(parts),
         )
 
@@ -51,7 +51,7 @@ class Access:
         """
         if not self.parts:
             return self
-        fit = [one for one in self.parts if one.may(scope)]
+        fit = [part for part in self.parts if part.may(scope)]
         if not fit:
             return Access(self.who, self.scopes, ())
         shared = frozenset(one for one in SCOPES if all(part.may(one) for part in fit))
@@ -69,7 +69,7 @@ class Access:
     @property
     def scopes_text(self) -> str:
         """Its scopes for a sentence."""
-        return ", ".join(one for one in SCOPES if one in self.scopes) or "none"
+        return ", ".join(scope for scope in SCOPES if scope in self.scopes) or "none"
 
     def allows(self, namespace: str) -> bool:
         """Return whether what is in this namespace may be seen, or written."""
@@ -107,15 +107,17 @@ def glob_of(pattern: str) -> str:
 
 def faults_of(scopes: Sequence[str], patterns: Sequence[str]) -> list[str]:
     """Return what is wrong with the scopes and patterns that a key shall have."""
-    found = [
-        f"scope {one!r} is not one of {', '.join(SCOPES)}" for one in scopes if one not in SCOPES
+    faults = [
+        f"scope {scope!r} is not one of {', '.join(SCOPES)}"
+        for scope in scopes
+        if scope not in SCOPES
     ]
-    found += [] if scopes else [f"a key needs a scope: {', '.join(SCOPES)}"]
-    found += [] if patterns else ["a key needs a namespace, or a pattern of namespaces; * is all"]
-    return found + [
-        f"namespace {one!r} is not one line of text"
-        for one in patterns
-        if not one or not one.isprintable()
+    faults += [] if scopes else [f"a key needs a scope: {', '.join(SCOPES)}"]
+    faults += [] if patterns else ["a key needs a namespace, or a pattern of namespaces; * is all"]
+    return faults + [
+        f"namespace {pattern!r} is not one line of text"
+        for pattern in patterns
+        if not pattern or not pattern.isprintable()
     ]
 
 

@@ -67,7 +67,7 @@ def _object(value: dict[str, Any], access: Access, names: HiddenNames) -> Any:
         return GONE
     if any(_shown(value.get(key), access, names) is GONE for key in WHOSE):
         return GONE
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     left_out = 0
     for key, one in value.items():
         node = NODE.fullmatch(key)
@@ -77,8 +77,10 @@ def _object(value: dict[str, Any], access: Access, names: HiddenNames) -> Any:
         shown = _shown(one, access, names)
         if isinstance(one, list):
             left_out += len(one) - len(shown)
-        found[names.out_of(key)] = dict(INSTEAD) if shown is GONE else shown
-    return found | {"hidden": _more_hidden(found.get("hidden"), left_out)} if left_out else found
+        members[names.out_of(key)] = dict(INSTEAD) if shown is GONE else shown
+    return (
+        members | {"hidden": _more_hidden(members.get("hidden"), left_out)} if left_out else members
+    )
 
 
 def _more_hidden(counted: Any, more: int) -> dict[str, Any]:

@@ -217,8 +217,8 @@ def _stated_origins(sinks: Mapping[int, Iterable[DatasetUse]]) -> dict[int, list
 
 def _facets(listed: Iterable[DatasetUse], key: str) -> list[Facet]:
     """Return the facets that one sink has where it is listed, each once."""
-    found = [use.facets[key] for use in listed if key in use.facets]
-    return list({facet.hash: facet for facet in found}.values())
+    facets = [use.facets[key] for use in listed if key in use.facets]
+    return list({facet.hash: facet for facet in facets}.values())
 
 
 def _rules_taken_back(job_facets: Facets, listed: Iterable[DatasetUse]) -> set[int]:

@@ -206,15 +206,15 @@ def _entity_facets(memory: Memory, kind: int, raw: RawFacets | None) -> Facets:
 def _facets_of_uses(memory: Memory, event: Event, lineage: JobLineage) -> dict[DatasetUse, Facets]:
     """Return the facets that datasets have as an input or output of this event."""
     inputs, outputs = event.inputs or (), event.outputs or ()
-    found: dict[DatasetUse, Facets] = {}
+    facets_of: dict[DatasetUse, Facets] = {}
     for use in lineage.reported:
         if use.direction == SOURCE:
             raw, kind = inputs[use.place].input_facets, f.INPUT
         else:
             raw, kind = outputs[use.place].output_facets, f.OUTPUT
         if raw:
-            found[use] = _entity_facets(memory, kind, raw)
-    return found
+            facets_of[use] = _entity_facets(memory, kind, raw)
+    return facets_of
 
 
 def _facets_seen(entity_id: int, kind: int, stamp: Stamp, facets: Facets) -> list[EventChange]:
@@ -387,10 +387,10 @@ def beside_columns(facet: bytes) -> bytes:
     b'{"sources":[ ]}'
     """
     try:
-        found: Any = _BESIDE_COLUMNS.decode(facet)
+        decoded: Any = _BESIDE_COLUMNS.decode(facet)
     except msgspec.DecodeError:
         return facet
-    members = [(name, bytes(getattr(found, name))) for name in found.__struct_fields__]
+    members = [(name, bytes(getattr(decoded, name))) for name in decoded.__struct_fields__]
     return b"{%s}" % b",".join(b'"%s":%s' % (name.encode(), raw) for name, raw in members if raw)
 
 

@@ -146,10 +146,10 @@ class Memory:
         if raw in _EMPTY:
             return NO_FACETS
         members = {key: bytes(one) for key, one in _MEMBERS.decode(raw).items()}
-        found = {key: self.facet(kind, key, one) for key, one in members.items()}
+        by_key = {key: self.facet(kind, key, one) for key, one in members.items()}
         # A facet that comes twice is read once, and may have a secret in what is not read.
         rest = emptied(raw, list(members.values()))
-        return Facets(found, redacted=has_secret(rest))
+        return Facets(by_key, redacted=has_secret(rest))
 
     def dataset(
         self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False

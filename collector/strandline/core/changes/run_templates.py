@@ -27,7 +27,7 @@ class Template(NamedTuple):
     def id(self) -> int:
         """A hash of all that is in it."""
         edges = ((str(sink), str(rule), set_hash.hex()) for sink, rule, set_hash in self.edges)
-        relations = (map(str, one) for one in self.relations)
+        relations = (map(str, relation) for relation in self.relations)
         return id_of("template", *(part for one in (*relations, ("",), *edges) for part in one))
 
 
@@ -64,18 +64,19 @@ def split(
         return {
             Template(tuple(sorted(of[0])), tuple(sorted(of[1]))): span for span, of in parts.items()
         }
-    found: dict[Template, TimeSpan] = {}
+    spans: dict[Template, TimeSpan] = {}
     for span, (some_relations, some_edges) in parts.items():
-        found |= {Template(relations=(one,)): span for one in some_relations}
-        found |= {
-            Template(edges=(one,)): TimeSpan(span.newest_at, span.newest_at) for one in some_edges
+        spans |= {Template(relations=(some_relation,)): span for some_relation in some_relations}
+        spans |= {
+            Template(edges=(some_edge,)): TimeSpan(span.newest_at, span.newest_at)
+            for some_edge in some_edges
         }
-    return found
+    return spans
 
 
 def rows_in(
     run_id: int, template: Template, span: TimeSpan
 ) -> tuple[list[RelationSeen], list[EdgesUsed]]:
     """Return the rows that a template of a run stands for."""
-    relations = [RelationSeen(run_id, *one, *span) for one in template.relations]
-    return relations, [EdgesUsed(run_id, *one, span.newest_at) for one in template.edges]
+    relations = [RelationSeen(run_id, *relation, *span) for relation in template.relations]
+    return relations, [EdgesUsed(run_id, *edge, span.newest_at) for edge in template.edges]

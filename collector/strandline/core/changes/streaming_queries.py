@@ -143,7 +143,9 @@ def _by_id(batch: SparkBatch) -> str:
 def _short(use: DatasetUse) -> str:
     """Return what people call a dataset: its table if it has one, else the end of its path."""
     names = [use.dataset, *(use.aliases.mentions if use.aliases else ())]
-    tables = sorted(f"{one.database_name}.{one.table_name}" for one in names if one.database_name)
+    tables = sorted(
+        f"{name.database_name}.{name.table_name}" for name in names if name.database_name
+    )
     if tables:
         return tables[0]
     path = use.dataset.name

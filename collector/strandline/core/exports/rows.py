@@ -42,9 +42,9 @@ def _head(rows: Iterable[Mapping[str, str]], columns: Sequence[str]) -> list[str
 
     One that is an object in other rows (`run` beside `run.state`) is left out.
     """
-    found = dict.fromkeys([*columns, *(column for row in rows for column in row)])
-    objects = {name.rpartition(".")[0] for name in found if "." in name}
-    return [name for name in found if name not in objects]
+    head = dict.fromkeys([*columns, *(column for row in rows for column in row)])
+    objects = {name.rpartition(".")[0] for name in head if "." in name}
+    return [name for name in head if name not in objects]
 
 
 def _cells(item: Item, whole: frozenset[str], above: str = "") -> Iterator[tuple[str, str]]:

@@ -196,10 +196,10 @@ def elements(body: bytes) -> list[bytes]:
     try:
         return [bytes(element) for element in _ARRAY.decode(body)]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        found = list(islice(_cut(body), MOST_ELEMENTS + 1))
-        if len(found) > MOST_ELEMENTS:
+        array = list(islice(_cut(body), MOST_ELEMENTS + 1))
+        if len(array) > MOST_ELEMENTS:
             raise TooLargeError(f"the array has more than {MOST_ELEMENTS} events") from None
-        return found
+        return array
 
 
 def _cut(text: bytes) -> Iterator[bytes]:
@@ -312,8 +312,8 @@ _OBJECT = (b"{", b"", b"n")  # or absent, or null
 
 
 def _invalid(error: msgspec.ValidationError) -> InvalidEventError:
-    found = _FIELD.match(str(error))
-    what, path = (found["what"], found["path"] or "") if found else (str(error), "")
+    field = _FIELD.match(str(error))
+    what, path = (field["what"], field["path"] or "") if field else (str(error), "")
     missing = _MISSING.match(what)
     if missing:
         return InvalidEventError("Field required", f"{path}.{missing[1]}".lstrip("."))

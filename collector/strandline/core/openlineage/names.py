@@ -270,8 +270,8 @@ def names_tables(namespace: str) -> bool:
 
     They are those of a catalog or a database, not paths or topics.
     """
-    found = _SCHEME.match(namespace)
-    return bool(found and found[1].lower() in TABLE_SCHEMES) or _GLUE.match(namespace) is not None
+    scheme = _SCHEME.match(namespace)
+    return bool(scheme and scheme[1].lower() in TABLE_SCHEMES) or _GLUE.match(namespace) is not None
 
 
 def place_of(namespace: str, name: str, catalog: str | None = None) -> TableName:
@@ -376,8 +376,8 @@ def is_of_a_session(namespace: str, other_namespace: str, other_name: str) -> bo
 @_remembered(10_000)
 def is_object_store(namespace: str) -> bool:
     """Return whether the names under this namespace are keys of objects in a bucket."""
-    found = _SCHEME.match(namespace)
-    return bool(found and found[1].lower() in OBJECT_STORES)
+    scheme = _SCHEME.match(namespace)
+    return bool(scheme and scheme[1].lower() in OBJECT_STORES)
 
 
 def plain_spelling(namespace: str, name: str) -> tuple[str, str]:

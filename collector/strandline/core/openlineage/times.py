@@ -33,8 +33,8 @@ def micros(text: str) -> int | None:
 def micros_of(moment: datetime) -> int:
     """Return the microseconds of a moment; a naive one is UTC."""
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH
-    found = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-    return found if EARLIEST <= found <= LATEST else min(max(found, EARLIEST), LATEST)
+    total = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    return total if EARLIEST <= total <= LATEST else min(max(total, EARLIEST), LATEST)
 
 
 def moment_of(microseconds: int) -> datetime:

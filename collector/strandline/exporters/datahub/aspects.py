@@ -88,24 +88,24 @@ def job_proposal(
 
 def owners_and_tags(facets: Mapping[str, Any]) -> Json:
     """`ownership` and `globalTags`, where an event states them."""
-    found: Json = {}
+    aspects: Json = {}
     owners = [str(one["name"]) for one in _list(facets, "ownership", "owners") if one.get("name")]
     if owners:
         listed = [{"owner": user_urn(name), "type": "DATAOWNER"} for name in dict.fromkeys(owners)]
-        found["ownership"] = {"owners": listed, "lastModified": {"time": 0, "actor": ACTOR}}
+        aspects["ownership"] = {"owners": listed, "lastModified": {"time": 0, "actor": ACTOR}}
     tags = [
         _tag(one)
         for one in _list(facets, "tags", "tags")
         if one.get("key") and not one.get("field")
     ]
     if tags:
-        found["globalTags"] = {"tags": [{"tag": tag_urn(name)} for name in dict.fromkeys(tags)]}
-    return found
+        aspects["globalTags"] = {"tags": [{"tag": tag_urn(name)} for name in dict.fromkeys(tags)]}
+    return aspects
 
 
 def _list(facets: Mapping[str, Any], key: str, of: str) -> list[Json]:
-    found = facets.get(key, {}).get(of)
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    items = facets.get(key, {}).get(of)
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def _tag(one: Json) -> str:
@@ -146,7 +146,8 @@ class DatasetUrns:
         """Return the urn of one dataset."""
         links = _list(dataset.facets, "symlinks", "identifiers")
         symlinks = [
-            (str(one.get("namespace")), str(one.get("name")), str(one.get("type"))) for one in links
+            (str(link.get("namespace")), str(link.get("name")), str(link.get("type")))
+            for link in links
         ]
         catalog = dataset.facets.get("catalog", {})
         urn = self._urns.dataset(
@@ -262,11 +263,11 @@ def _barrier(facets: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _snapshots(side: str, links: Sequence[DatasetLink], urns: DatasetUrns) -> dict[str, str]:
-    found = {}
+    snapshots = {}
     for link in links:
         if snapshot := snapshot_properties(link.facets).get("snapshotId"):
-            found[f"{side}.snapshot.{urns.of(link.dataset)}"] = snapshot
-    return found
+            snapshots[f"{side}.snapshot.{urns.of(link.dataset)}"] = snapshot
+    return snapshots
 
 
 def _started(record: RunRecord) -> Json:

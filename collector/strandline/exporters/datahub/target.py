@@ -85,23 +85,23 @@ class DataHub:
         running = (
             live_jobs(connection, jobs, now) if self._rules.on_end == REMOVE and jobs else jobs
         )
-        found: dict[str, Item] = {}
+        items: dict[str, Item] = {}
         for record, change in records:
             for item in self._of_run(
                 record, change, states.get(record.job.id), record.job.id in running
             ):
-                found.pop(item.about, None)
-                found[item.about] = item
+                items.pop(item.about, None)
+                items[item.about] = item
         for item in self._of_datasets(connection, changes, [record for record, _ in records]):
-            found[item.about] = item
-        return list(found.values())
+            items[item.about] = item
+        return list(items.values())
 
     def _records(
         self, connection: Connection, changes: Sequence[Change], now: float
     ) -> list[tuple[RunRecord, Change]]:
         """The runs that read or write anything, each with its change."""
-        found = changed_records(connection, changes, now, self._rules.namespaces)
-        return [(record, change) for record, change in found if record.inputs or record.outputs]
+        records = changed_records(connection, changes, now, self._rules.namespaces)
+        return [(record, change) for record, change in records if record.inputs or record.outputs]
 
     def _of_run(
         self, record: RunRecord, change: Change, state: JobState | None, runs: bool
@@ -217,11 +217,11 @@ def _apart(proposals: Sequence[Proposal]) -> Iterator[list[Proposal]]:
     Within one, their order would be nobody's promise.
     """
     batch: list[Proposal] = []
-    for one in proposals:
-        if any(other.urn == one.urn for other in batch):
+    for proposal in proposals:
+        if any(other.urn == proposal.urn for other in batch):
             yield batch
             batch = []
-        batch.append(one)
+        batch.append(proposal)
     yield batch
 
 
@@ -234,7 +234,9 @@ class FileEmitter:
 
     def send(self, proposals: Sequence[Proposal]) -> None:
         """Keep them for the file."""
-        self._proposals += [one for proposal in proposals for one in file_entries(proposal)]
+        self._proposals += [
+            file_entry for proposal in proposals for file_entry in file_entries(proposal)
+        ]
 
     def close(self) -> None:
         """Write the file, in the place of an older one."""

@@ -51,9 +51,13 @@ def events_left(connection: Connection, target: Target, memo: Memory) -> list[Le
     if target.hashes:
         return [Left(one, None) for one in _stored(connection, _keys_of(connection, target.hashes))]
     naming = target.naming
-    found = _find(connection, naming, memo)
-    jobs = found.texts if target.distinct else _around(connection, {*found.jobs, *target.job_ids})
-    keys = sorted({*found.keys, *(key for job in jobs for key in found.texts.get(job, ()))})
+    mentions = _find(connection, naming, memo)
+    jobs = (
+        mentions.texts
+        if target.distinct
+        else _around(connection, {*mentions.jobs, *target.job_ids})
+    )
+    keys = sorted({*mentions.keys, *(key for job in jobs for key in mentions.texts.get(job, ()))})
     left = [Left(one, left_of(one.body, naming, prose=True)) for one in _stored(connection, keys)]
     return [one for one in left if one.after is not one.before.body]
 
@@ -94,18 +98,18 @@ def _references_left(
 
 
 def _find(connection: Connection, naming: NamesToForget, memo: Memory) -> _Found:
-    found = _Found([], set(), defaultdict(list))
-    for one in events_of(connection):
-        if not naming.may_be_in(one.body):
+    mentions = _Found([], set(), defaultdict(list))
+    for event in events_of(connection):
+        if not naming.may_be_in(event.body):
             continue
-        key = one.received_at, one.hash
-        if left_of(one.body, naming, prose=False) is not one.body:
-            found.keys.append(key)
-            found.jobs.update(_jobs_in(one.body, memo))
-        elif naming.texts.are_in(one.body.decode("utf-8", "replace")) or b"\\u" in one.body:
-            for job in _jobs_in(one.body, memo)[:1]:
-                found.texts[job].append(key)
-    return found
+        key = event.received_at, event.hash
+        if left_of(event.body, naming, prose=False) is not event.body:
+            mentions.keys.append(key)
+            mentions.jobs.update(_jobs_in(event.body, memo))
+        elif naming.texts.are_in(event.body.decode("utf-8", "replace")) or b"\\u" in event.body:
+            for job in _jobs_in(event.body, memo)[:1]:
+                mentions.texts[job].append(key)
+    return mentions
 
 
 def _jobs_in(body: bytes, memo: Memory) -> list[int]:
@@ -141,11 +145,11 @@ def _around(connection: Connection, jobs: set[int]) -> set[int]:
         runs, runs.c.id == run_parents.c.run_id
     )
     below = select(runs.c.job_id).join(run_parents, runs.c.id == run_parents.c.run_id)
-    found = {
+    related = {
         id_ for row in connection.execute(above.where(among(runs.c.job_id, jobs))) for id_ in row
     }
     theirs = or_(among(run_parents.c.parent_job_id, jobs), among(run_parents.c.root_job_id, jobs))
-    return {*jobs, *found, *connection.scalars(below.where(theirs))}
+    return {*jobs, *related, *connection.scalars(below.where(theirs))}
 
 
 def _keys_of(connection: Connection, hashes: frozenset[bytes]) -> list[Key]:

@@ -35,11 +35,11 @@ class _Names(NamedTuple):
 
     def tables(self, tables: tuple[Table, ...]) -> tuple[Table, ...]:
         """Those that stay."""
-        return tuple(one for one in tables if not self.is_table(*one))
+        return tuple(table for table in tables if not self.is_table(*table))
 
     def of_tables(self, snapshots: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
         """Those whose tables stay."""
-        return tuple(one for one in snapshots if not self.is_table(*one.table))
+        return tuple(snapshot for snapshot in snapshots if not self.is_table(*snapshot.table))
 
 
 def forget_facts(connection: Connection, target: Target) -> tuple[int, int]:
@@ -96,7 +96,10 @@ def left_of_fact(fact: Fact, names: _Names) -> Fact | None:
             return _with(fact, **tables, aside=names.tables(aside))
         case f.JobPlaced(snapshots=snapshots):
             return msgspec.structs.replace(
-                fact, snapshots=tuple(one for one in snapshots if not names.is_table(*one[0]))
+                fact,
+                snapshots=tuple(
+                    snapshot for snapshot in snapshots if not names.is_table(*snapshot[0])
+                ),
             )
         case f.RolledBack(tables=tables):
             return _with(fact, tables=names.tables(tables))

@@ -124,9 +124,9 @@ def _mark(connection: Connection) -> str:
 
 def _folded(connection: Connection, keys: Keys, caches: Caches) -> Rows:
     """Return the rows with these keys that the events make."""
-    found = Rows()
+    result = Rows()
     if not any(keys.values()):
-        return found
+        return result
     events = events_of(connection)
     while page := list(islice(events, AT_ONCE)):
         statements: list[EventChange] = []
@@ -140,8 +140,8 @@ def _folded(connection: Connection, keys: Keys, caches: Caches) -> Rows:
         for kind, some in rows.items():
             wanted = keys.get(kind, ())
             if chosen := [row for row in some if key_in(kind, row) in wanted]:
-                found.put(kind, fold_rows(kind, [*found.of(kind), *chosen]))
-    return found
+                result.put(kind, fold_rows(kind, [*result.of(kind), *chosen]))
+    return result
 
 
 def _groups_of(connection: Connection, keys: Keys) -> set[int]:
@@ -200,7 +200,7 @@ def _restore(
 
 
 def _is_referred_to(connection: Connection, id_: int, references: Iterable[str]) -> bool:
-    places = (one.split(".") for one in references)
+    places = (reference.split(".") for reference in references)
     return any(
         connection.execute(
             text(f"SELECT 1 FROM {table} WHERE {column} = :id LIMIT 1"), {"id": id_}

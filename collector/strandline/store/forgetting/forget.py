@@ -63,12 +63,12 @@ class Forgotten:
 def forget(engine: Engine, subject: Subject, asked: Asked, *, execute: bool) -> Forgotten:
     """Forget something, or count what that would change. Nothing is written meanwhile by others."""
     with engine.connect() as connection, connection.begin() as transaction:
-        found = _forget(connection, subject)
+        forgotten = _forget(connection, subject)
         if execute:
-            _note(connection, subject, asked, found)
+            _note(connection, subject, asked, forgotten)
         else:
             transaction.rollback()
-    return replace(found, owed=not _gave_back(engine)) if execute else found
+    return replace(forgotten, owed=not _gave_back(engine)) if execute else forgotten
 
 
 def _gave_back(engine: Engine) -> bool:

@@ -85,25 +85,25 @@ def rows_of(event: Stored, body: bytes, caches: Caches) -> dict[type[Any], list[
     """Return the rows that one event makes, as they are stored."""
     read = decoded(body).event
     stamp = Stamp.of(read.at, event.hash, event.received_at)
-    found = only_news(compact(changes_of(read, stamp, caches.memory).changes), caches)
+    rows = only_news(compact(changes_of(read, stamp, caches.memory).changes), caches)
     caches.discard()  # nothing is stored here
-    return found
+    return rows
 
 
 def keys_to_fold(
     connection: Connection, target: Target, left: Iterable[Left], caches: Caches
 ) -> Keys:
     """Return the keys of all rows that have to be made again."""
-    found: Keys = defaultdict(set)
+    keys: Keys = defaultdict(set)
     for one in left:
         before = rows_of(one.before, one.before.body, caches)
         after = {} if one.after is None else rows_of(one.before, one.after, caches)
         for kind in {*before, *after}:
             changed = {*map(tuple, before.get(kind, ()))} ^ {*map(tuple, after.get(kind, ()))}
-            found[kind] |= {key_in(kind, row) for row in changed}
-    _add_own(connection, target, found)
-    _add_related(connection, found)
-    return found
+            keys[kind] |= {key_in(kind, row) for row in changed}
+    _add_own(connection, target, keys)
+    _add_related(connection, keys)
+    return keys
 
 
 def _add_own(connection: Connection, target: Target, found: Keys) -> None:

@@ -173,7 +173,7 @@ def _in_both(body: bytes, target: Target) -> bool:
     """Return whether a name stands there beside its namespace: alone it may be another's."""
     text = body.decode("utf-8", "replace").replace("\\/", "/")
     if target.distinct or target.namespace_ids:
-        return any(one in text or quote(one, safe="") in text for one in target.words)
+        return any(word in text or quote(word, safe="") in text for word in target.words)
     return any(
         all(one in text or quote(one, safe="") in text for one in (namespace, name))
         for namespace, name in target.names

@@ -107,8 +107,8 @@ class Target:
         @lru_cache(10_000)
         def is_dataset(namespace: str, name: str) -> bool:
             named = {
-                naming.name_of(namespace, one, iceberg=i, streamed=s)
-                for one in _spellings(name)
+                naming.name_of(namespace, spelling, iceberg=i, streamed=s)
+                for spelling in _spellings(name)
                 for i, s in ways
             }
             here = any(namespace_id(one) in self.namespace_ids for one, _ in named)
@@ -148,11 +148,11 @@ def target_of(connection: Connection, subject: Subject) -> Target:
 
     What is not there has a target as well: it may be named in what was set aside.
     """
-    found = _TARGETS[subject.kind](connection, subject)
+    target = _TARGETS[subject.kind](connection, subject)
     patterns = tuple(strip_patterns(connection))
-    named = select(runs.c.run_id).where(among(runs.c.id, found.get("run_ids", ())))
+    named = select(runs.c.run_id).where(among(runs.c.id, target.get("run_ids", ())))
     names = tuple(name.lower() for name in connection.scalars(named))
-    return Target(**(found | {"patterns": patterns, "run_names": names}))
+    return Target(**(target | {"patterns": patterns, "run_names": names}))
 
 
 def _job(connection: Connection, subject: Subject) -> dict[str, Any]:

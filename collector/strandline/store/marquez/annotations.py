@@ -117,15 +117,15 @@ def annotations_of(connection: Connection, groups: dict[int, int]) -> dict[int, 
 
     `groups` leads from an id to the entity's own.
     """
-    found: dict[int, Annotations] = defaultdict(Annotations)
+    by_node: dict[int, Annotations] = defaultdict(Annotations)
     query = (
         select(annotations).where(among(annotations.c.entity_id, groups)).order_by(annotations.c.at)
     )
     for row in connection.execute(query):
-        of = found[groups[row.entity_id]]
+        of = by_node[groups[row.entity_id]]
         if row.kind == TAG:
             of.tags[row.field].add(row.name)
-    return found
+    return by_node
 
 
 def dataset_is_deleted() -> ColumnElement[bool]:

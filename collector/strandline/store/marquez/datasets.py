@@ -42,8 +42,8 @@ def datasets_page(
 
 def dataset_asked(connection: Connection, namespace: str, name: str) -> RequestedDataset:
     """A dataset by any of its names; a NotFoundError for one that is unknown or deleted."""
-    found = dataset_of(connection, namespace, name)
-    row = rows_of(connection, [found.id]).get(found.id)
+    dataset_id = dataset_of(connection, namespace, name)
+    row = rows_of(connection, [dataset_id.id]).get(dataset_id.id)
     if row is None:
         raise NotFoundError(f"deleted dataset: {name!r} in namespace {namespace!r}")
     return RequestedDataset(row, namespace, name)

@@ -36,17 +36,17 @@ def run_events(
     connection: Connection, span: RunEventFilter, limit: int, offset: int
 ) -> list[bytes]:
     """The bodies of run events, by the moment of receipt."""
-    found: list[bytes] = []
+    bodies: list[bytes] = []
     size = skipped = 0
     for body in _bodies(connection, span, offset + limit):
         if skipped < offset:
             skipped += 1
-        elif len(found) == limit or size > PAGE_BYTES:
+        elif len(bodies) == limit or size > PAGE_BYTES:
             break
         else:
-            found.append(body)
+            bodies.append(body)
             size += len(body)
-    return found
+    return bodies
 
 
 def _bodies(connection: Connection, span: RunEventFilter, wanted: int) -> Iterator[bytes]:

@@ -26,20 +26,20 @@ def facet_values(
 
     `groups` leads from each id to the entity's own.
     """
-    found: Values = {}
+    values: Values = {}
     for (entity, key), body in _newest(connection, kind, groups, keys).items():
         value = orjson.loads(body)
         if isinstance(value, dict):
-            found.setdefault(entity, {})[key] = value
-    return found
+            values.setdefault(entity, {})[key] = value
+    return values
 
 
 def all_facets(connection: Connection, kind: int, groups: Mapping[int, int]) -> dict[int, Facets]:
     """The newest facet of each key by entity, as it came."""
-    found: dict[int, Facets] = {}
+    facets: dict[int, Facets] = {}
     for (entity, key), body in _newest(connection, kind, groups, None).items():
-        found.setdefault(entity, {})[key] = orjson.Fragment(body)
-    return found
+        facets.setdefault(entity, {})[key] = orjson.Fragment(body)
+    return facets
 
 
 def facets_of_last_uses(connection: Connection, groups: Mapping[int, int]) -> dict[int, Facets]:
@@ -59,10 +59,10 @@ def facets_of_last_uses(connection: Connection, groups: Mapping[int, int]) -> di
         if len(of_dataset) < MOST_USES:
             of_dataset.append(relation_id_of(row.run_id, row.direction, row.dataset_id))
     datasets = {use: dataset for dataset, of_dataset in uses.items() for use in of_dataset}
-    found = all_facets(connection, OUTPUT, datasets)
+    by_dataset = all_facets(connection, OUTPUT, datasets)
     for dataset, facets in all_facets(connection, INPUT, datasets).items():
-        found[dataset] = found.get(dataset, {}) | facets
-    return found
+        by_dataset[dataset] = by_dataset.get(dataset, {}) | facets
+    return by_dataset
 
 
 def _newest(

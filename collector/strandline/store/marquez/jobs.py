@@ -70,8 +70,8 @@ def _in_state(dialect: str, states: Collection[str], now: int) -> Select[Any]:
 
 def job_row(connection: Connection, namespace: str, name: str) -> Any:
     """A job's row; a NotFoundError for one that is unknown or deleted."""
-    found = job_of(connection, namespace, name)
-    row = job_rows(connection, [found.id]).get(found.id)
+    job_id = job_of(connection, namespace, name)
+    row = job_rows(connection, [job_id.id]).get(job_id.id)
     if row is None:
         raise NotFoundError(f"deleted job: {name!r} in namespace {namespace!r}")
     return row
@@ -87,12 +87,12 @@ def newest_of_each(
     connection: Connection, job_ids: Iterable[int], most: int
 ) -> dict[int, list[int]]:
     """The ids of the latest runs of each job, the newest first."""
-    found: dict[int, list[int]] = {job: [] for job in job_ids}
+    newest: dict[int, list[int]] = {job: [] for job in job_ids}
     for job, run in connection.execute(
-        _newest_of_each(connection.dialect.name, most), {"jobs": list(found)}
+        _newest_of_each(connection.dialect.name, most), {"jobs": list(newest)}
     ):
-        found[job].append(run)
-    return found
+        newest[job].append(run)
+    return newest
 
 
 @cache

@@ -32,27 +32,27 @@ def namespace_called(connection: Connection, name: str) -> tuple[int, str]:
     """
     stored = stored_name(name, LONGEST_NAMESPACE)
     id_ = id_of("namespace", stored)
-    found = connection.scalar(select(namespaces.c.id).where(namespaces.c.id == id_))
-    if found is None and stored != DEFAULT:
+    known = connection.scalar(select(namespaces.c.id).where(namespaces.c.id == id_))
+    if known is None and stored != DEFAULT:
         raise NotFoundError(f"unknown namespace: {name!r}")
     return id_, stored
 
 
 def namespace_spans(connection: Connection, ids: Iterable[int]) -> dict[int, tuple[int, int]]:
     """Map each namespace to the moments at which something of it was first and last heard of."""
-    found: dict[int, tuple[int, int]] = {}
+    by_namespace: dict[int, tuple[int, int]] = {}
     wanted = list(ids)
     for table in (jobs, datasets):
         spans = select(
             table.c.namespace_id, func.min(table.c.first_at), func.max(table.c.newest_at)
         )
         _widen(
-            found,
+            by_namespace,
             connection.execute(
                 spans.where(among(table.c.namespace_id, wanted)).group_by(table.c.namespace_id)
             ),
         )
-    return found
+    return by_namespace
 
 
 def _widen(found: dict[int, tuple[int, int]], rows: Iterable[Any]) -> None:
@@ -69,7 +69,7 @@ def first_mentions(
 
     As a parent, in an edge, as another name.
     """
-    found: dict[int, int] = {}
+    moments: dict[int, int] = {}
     wanted = list(job_ids)
     parents = select(runs.c.job_id, func.min(runs.c.child_received_at)).where(
         among(runs.c.job_id, wanted)
@@ -85,8 +85,8 @@ def first_mentions(
     for query in queries:
         for id_, at in connection.execute(query):
             of = groups.get(id_, id_)
-            found[of] = min(at, found.get(of, at))
-    return found
+            moments[of] = min(at, moments.get(of, at))
+    return moments
 
 
 def sources_page(connection: Connection) -> list[tuple[str, int, int]]:

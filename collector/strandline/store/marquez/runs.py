@@ -56,7 +56,7 @@ def touched_by_runs(connection: Connection, rows: Sequence[Any]) -> dict[int, li
                 reads.append(Read(row.id, dataset, begun))
     writers = last_writers(connection, reads)
     made = _snapshots_of(connection, set(writers.values()))
-    found: dict[int, list[RunDataset]] = defaultdict(list)
+    datasets_of: dict[int, list[RunDataset]] = defaultdict(list)
     for run, of_run in relations_of_runs.items():
         for (direction, dataset), named in of_run.items():
             snapshot = stated.get((run, direction, dataset), "")
@@ -67,8 +67,8 @@ def touched_by_runs(connection: Connection, rows: Sequence[Any]) -> dict[int, li
             version = None if writer is None else version_id(dataset, snapshot, writer)
             uses = tuple(relation_id_of(run, direction, row.dataset_id) for row in named)
             name = named[0]
-            found[run].append(RunDataset(direction, name.namespace, name.name, version, uses))
-    return found
+            datasets_of[run].append(RunDataset(direction, name.namespace, name.name, version, uses))
+    return datasets_of
 
 
 def _relations_of(
@@ -91,11 +91,11 @@ def _relations_of(
         .where(among(relations.c.run_id, run_ids))
         .order_by(canonical.c.namespace, canonical.c.name)
     )
-    found: dict[int, dict[tuple[int, int], list[Any]]] = {}
+    by_run: dict[int, dict[tuple[int, int], list[Any]]] = {}
     for row in connection.execute(query):
-        of_run = found.setdefault(row.run_id, {})
+        of_run = by_run.setdefault(row.run_id, {})
         of_run.setdefault((row.direction, row.id), []).append(row)
-    return found
+    return by_run
 
 
 def _snapshots_of(connection: Connection, ids: Collection[int]) -> dict[tuple[int, int, int], str]:
@@ -130,9 +130,9 @@ def stated_ends(connection: Connection, run: int) -> list[Any]:
             .where(owner)
             .order_by(datasets.c.namespace, datasets.c.name)
         )
-        found = list(connection.execute(query))
-        if found:
-            return found
+        rows = list(connection.execute(query))
+        if rows:
+            return rows
     return []
 
 

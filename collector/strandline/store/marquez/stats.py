@@ -21,13 +21,13 @@ def run_counts(connection: Connection, edges: Sequence[int]) -> list[dict[str, i
 
     A run counts once, however many events of it came, and however often.
     """
-    found = [{"fail": 0, "start": 0, "complete": 0, "abort": 0} for _ in edges[1:]]
+    counts = [{"fail": 0, "start": 0, "complete": 0, "abort": 0} for _ in edges[1:]]
     started = _quarters(connection, "started_at", edges[0], (0,))
     for quarter, _, count in started:
-        _add(found, edges, quarter, "start", count)
+        _add(counts, edges, quarter, "start", count)
     for quarter, state, count in _quarters(connection, "ended_at", edges[0], tuple(ENDS)):
-        _add(found, edges, quarter, ENDS[state], count)
-    return found
+        _add(counts, edges, quarter, ENDS[state], count)
+    return counts
 
 
 def _quarters(

@@ -129,7 +129,7 @@ def stated_facets(
     )
     names = set(groups_of(connection, {one.dataset for one in by_run.values()}))
     naming, expansion = naming_of(strip_patterns(connection)), Expansion(connection)
-    found: dict[str, Mapping[str, Any]] = {}
+    facets_of: dict[str, Mapping[str, Any]] = {}
     events = (
         select(raw_events)
         .where(raw_events.c.received_at.in_(last))
@@ -148,8 +148,8 @@ def stated_facets(
             if id_of(
                 "dataset", *naming.name_of(one["namespace"], one["name"])
             ) in names and one.get("facets"):
-                found[version.id] = one["facets"]
-    return found
+                facets_of[version.id] = one["facets"]
+    return facets_of
 
 
 def _run_of(event: Any) -> int:

@@ -167,10 +167,10 @@ def _table_and_column(connection: Connection, text: str) -> tuple[Node, str] | N
 def paths(connection: Connection, asked: Asked, view: View) -> Answer:
     """The ways between two nodes, or between two columns."""
     ends = (("from", "fromColumn"), ("to", "toColumn"))
-    found = [
+    ends_found = [
         node_and_column(connection, asked[name], view, asked.get(column)) for name, column in ends
     ]
-    (first, last), columns = (node for node, _ in found), (found[0][1], found[1][1])
+    (first, last), columns = (node for node, _ in ends_found), (ends_found[0][1], ends_found[1][1])
     by_column = asked.get("granularity") == "column" or any(columns)
     selection = selection_between({**asked, "granularity": "column" if by_column else "table"})
     way = Way(
@@ -198,8 +198,8 @@ def changes(connection: Connection, asked: Asked, view: View) -> Answer:
         asked.get("granularity") == "column",
         selection,
     )
-    found = differences(connection, span)
-    return found | cut_answer(found, more) if more else found
+    answer = differences(connection, span)
+    return answer | cut_answer(answer, more) if more else answer
 
 
 def cut_answer(answer: Answer, more: int) -> Answer:

@@ -57,7 +57,7 @@ def namespace_overview(connection: Connection, view: View, most: int) -> Answer:
 
 def _counts(connection: Connection, moment: dict[str, int]) -> dict[int, dict[str, int]]:
     """Return how many datasets (each once, whatever its names) and jobs each namespace has."""
-    found: dict[int, dict[str, int]] = {}
+    counts: dict[int, dict[str, int]] = {}
     own = datasets.c.canonical_id == datasets.c.id
     for name, query in (
         (
@@ -74,8 +74,8 @@ def _counts(connection: Connection, moment: dict[str, int]) -> dict[int, dict[st
         ),
     ):
         for row in connection.execute(query.group_by(query.selected_columns[0]), moment):
-            found.setdefault(row[0], {"datasets": 0, "jobs": 0})[name] = row[1]
-    return found
+            counts.setdefault(row[0], {"datasets": 0, "jobs": 0})[name] = row[1]
+    return counts
 
 
 def _heard(first_at: Any, moment: dict[str, int]) -> list[Any]:

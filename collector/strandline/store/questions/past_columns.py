@@ -49,15 +49,17 @@ def without_later(connection: Connection, answer: Answer, dataset: Node, view: V
     """The lineage of all columns of a dataset at a past moment without those that came later."""
     ends = {edge[end] for edge in answer["edges"] for end in ("source", "target")}
     idle = {
-        one["id"]
-        for one in answer["nodes"]
-        if one["type"] == "column" and not (one["distance"] or one["id"] in ends)
+        node["id"]
+        for node in answer["nodes"]
+        if node["type"] == "column" and not (node["distance"] or node["id"] in ends)
     }
     then = columns_at(connection, view.at, dataset.id, MOST_READ_FOR_ALL) if idle else None
     if then is None:
         return answer
     nodes = [
-        one for one in answer["nodes"] if one["id"] not in idle or _stands_for(one["column"], then)
+        node
+        for node in answer["nodes"]
+        if node["id"] not in idle or _stands_for(node["column"], then)
     ]
     return answer | {"nodes": nodes}
 

@@ -28,15 +28,16 @@ def run_graph(connection: Connection, asked: Mapping[str, Any], view: View) -> A
     """
     moment, depth = view.at if view.past else None, asked.get("depth")
     start = _begun(connection, asked["runId"], moment)
-    found = upstream_runs(connection, start, DEPTH if depth is None else depth, moment)
-    names = names_of_runs(connection, found)
-    shown = {one.row.id: f"run:{one.row.run_id}" for one in found}
-    beyond = {each.producer for one in found for each in one.inputs} - {None, *shown}
-    cut_by = "nodes" if len(found) >= MOST_RUNS else "depth"
+    upstream = upstream_runs(connection, start, DEPTH if depth is None else depth, moment)
+    names = names_of_runs(connection, upstream)
+    shown = {one.row.id: f"run:{one.row.run_id}" for one in upstream}
+    beyond = {each.producer for one in upstream for each in one.inputs} - {None, *shown}
+    cut_by = "nodes" if len(upstream) >= MOST_RUNS else "depth"
     return {
-        "nodes": [_node(one, view) for one in found],
+        "nodes": [_node(one, view) for one in upstream],
         "edges": sorted(
-            _edges(found, shown), key=lambda edge: (edge["target"], edge["source"], edge["dataset"])
+            _edges(upstream, shown),
+            key=lambda edge: (edge["target"], edge["source"], edge["dataset"]),
         ),
         "complete": not beyond,
         "truncatedBy": cut_by if beyond else None,
@@ -46,13 +47,13 @@ def run_graph(connection: Connection, asked: Mapping[str, Any], view: View) -> A
 
 
 def _begun(connection: Connection, run_id: str, moment: int | None) -> int:
-    found = run_called(connection, run_id)
-    first_at = runs_by_id(connection, [found])[found].first_at
+    run = run_called(connection, run_id)
+    first_at = runs_by_id(connection, [run])[run].first_at
     if moment is not None and first_at is not None and first_at > moment:
         raise NotFoundError(
             f"run {run_id!r} did not exist yet at {iso(moment)}: its first event is of {iso(first_at)}"
         )
-    return found
+    return run
 
 
 def _node(one: RunInputs, view: View) -> Answer:

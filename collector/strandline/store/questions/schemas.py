@@ -162,17 +162,17 @@ def _schema_in(dataset: Dataset, *, read: bool) -> bytes | None:
     That has columns of its own.
     """
     try:
-        found = _FACETS.decode(dataset.facets)
+        facets = _FACETS.decode(dataset.facets)
     except msgspec.MsgspecError:
         return None
-    body = found.get("schema")
+    body = facets.get("schema")
     if body is None:
         return None
     if read:
         stated: dict[str, Facet] = {
-            one: facet_of(DATASET, one, bytes(found[one]))
+            one: facet_of(DATASET, one, bytes(facets[one]))
             for one in ("catalog", "schema", "symlinks")
-            if one in found
+            if one in facets
         }
         if part_read(dataset.name, Facets(stated)) is not None:
             return None
@@ -193,11 +193,11 @@ def _names(connection: Connection, since: int, ids: Collection[int]) -> dict[int
 def _current(connection: Connection, names: Mapping[int, int]) -> dict[int, _Stated]:
     """The newest schema of each dataset, whatever name it was stated under."""
     held = facet_rows(one_of(names), (DATASET,), one_of(["schema"]))
-    found: dict[int, _Stated] = {}
+    by_dataset: dict[int, _Stated] = {}
     for row in connection.execute(select(held).where(held.c.content.is_not(None))):
         stated = _Stated(row.at, bytes(row.hash), expand(row.content))
-        found[names[row.entity_id]] = max(found.get(names[row.entity_id], stated), stated)
-    return found
+        by_dataset[names[row.entity_id]] = max(by_dataset.get(names[row.entity_id], stated), stated)
+    return by_dataset
 
 
 def _stated_by(

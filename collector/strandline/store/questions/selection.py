@@ -96,26 +96,26 @@ class Selection:
         return (
             items
             if self.is_empty
-            else self._with_facets(connection, [one for one in items if self._is_named(one)])
+            else self._with_facets(connection, [item for item in items if self._is_named(item)])
         )
 
     def _is_named(self, node: Answer) -> bool:
         of_kind = not self.kinds or node["type"] in self.kinds
         named = not self.namespaces or any(
-            is_like(node["namespace"], one) for one in self.namespaces
+            is_like(node["namespace"], namespace) for namespace in self.namespaces
         )
         return of_kind and named
 
     def _with_facets(self, connection: Connection, nodes: list[Answer]) -> list[Answer]:
         """Those of the nodes that have one of the tags and all of the values."""
-        found = nodes
+        selected = nodes
         for wanted in self.facets:
-            having = facets_of_nodes(connection, found, wanted.key)
-            found = [node for node in found if any(map(wanted.holds, having[node["id"]]))]
-        if self.tags and found:
-            having = tags_of_nodes(connection, found)
-            found = [node for node in found if self._is_tagged(node, having[node["id"]])]
-        return found
+            having = facets_of_nodes(connection, selected, wanted.key)
+            selected = [node for node in selected if any(map(wanted.holds, having[node["id"]]))]
+        if self.tags and selected:
+            having = tags_of_nodes(connection, selected)
+            selected = [node for node in selected if self._is_tagged(node, having[node["id"]])]
+        return selected
 
     def _is_tagged(self, node: Answer, facets: Iterable[Any]) -> bool:
         texts = {text for facet in facets for text in _tags(facet, node.get("column"))}
@@ -141,17 +141,17 @@ def facets_of_nodes(
 
     Of a dataset those under any of its names.
     """
-    found: dict[str, list[Any]] = defaultdict(list)
+    facets_of: dict[str, list[Any]] = defaultdict(list)
     for kind, of_entity in _entities(connection, nodes).items():
         for id_, facet in values_among(connection, kind, of_entity, key):
             for node_id in of_entity[id_]:
-                found[node_id].append(facet)
-    return found
+                facets_of[node_id].append(facet)
+    return facets_of
 
 
 def tags_of_nodes(connection: Connection, nodes: Sequence[Answer]) -> dict[str, list[Any]]:
     """The tags of nodes as facets: those of events, and those that people gave."""
-    found = facets_of_nodes(connection, nodes, "tags")
+    facets_of = facets_of_nodes(connection, nodes, "tags")
     given = select(annotations.c.entity_id, annotations.c.field, annotations.c.name)
     for of_entity in _entities(connection, nodes).values():
         of_people = given.where(
@@ -159,10 +159,10 @@ def tags_of_nodes(connection: Connection, nodes: Sequence[Answer]) -> dict[str, 
         )
         for row in connection.execute(of_people):
             for node_id in of_entity[row.entity_id]:
-                found[node_id].append(
+                facets_of[node_id].append(
                     {"tags": [{"key": row.name, "value": "true", "field": row.field or None}]}
                 )
-    return found
+    return facets_of
 
 
 def _entities(connection: Connection, nodes: Iterable[Answer]) -> dict[int, dict[int, list[str]]]:

@@ -359,24 +359,24 @@ def migrate(engine: Engine, revision: str = "head") -> None:
 def check(engine: Engine) -> None:
     """Raise SchemaError unless the schema is exactly the one that this program was written for."""
     with reading(engine).begin() as connection:
-        found = _known_revision(connection)
-        others = found is None and inspect(connection).get_table_names()
-        if found == revisions()[-1]:
+        revision = _known_revision(connection)
+        others = revision is None and inspect(connection).get_table_names()
+        if revision == revisions()[-1]:
             _refuse_other_tables(connection)
     if others:
         raise SchemaError(
             f"{_where(engine)} has tables, but none of Strandline's: "
             "run strandline migrate to add them"
         )
-    if found is None:
+    if revision is None:
         raise SchemaError(
             f"{_where(engine)} is empty: nothing was collected there yet"
             " (strandline serve makes its tables)"
         )
     wanted = revisions()[-1]
-    if found != wanted:
+    if revision != wanted:
         raise SchemaError(
-            f"the database has schema {found}, this program needs {wanted}: strandline migrate"
+            f"the database has schema {revision}, this program needs {wanted}: strandline migrate"
         )
 
 
@@ -426,10 +426,10 @@ def _known_revision(connection: Connection) -> str | None:
     """
     if not inspect(connection).has_table("alembic_version"):
         return None
-    found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
-    if found is not None and found not in revisions():
+    revision: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    if revision is not None and revision not in revisions():
         raise SchemaError(
-            f"{_where(connection.engine)} has schema {found}, which this program does not know:"
+            f"{_where(connection.engine)} has schema {revision}, which this program does not know:"
             " name an empty database, or run the version of strandline that made it"
         )
-    return found
+    return revision

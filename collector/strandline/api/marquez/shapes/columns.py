@@ -35,19 +35,19 @@ def column_inputs(connection: Connection, rows: Sequence[Any], now: int) -> dict
         return first | column_inputs(connection, rows[middle:], now)
     nodes = {node["id"]: node for node in answer["nodes"]}
     inputs = inputs_by_target(answer["edges"], nodes)
-    found: dict[int, list[Answer]] = {}
+    answers: dict[int, list[Answer]] = {}
     for id_, node in nodes.items():
         if node["distance"] == 0 and id_ in inputs:
             dataset = id_of("dataset", node["namespace"], node["name"])
-            found.setdefault(dataset, []).append(_column(node["column"], inputs[id_]))
-    return found
+            answers.setdefault(dataset, []).append(_column(node["column"], inputs[id_]))
+    return answers
 
 
 def inputs_by_target(
     edges: Iterable[Answer], nodes: Mapping[str, Answer]
 ) -> dict[str, list[Answer]]:
     """Return the columns that each column comes from. What no job states by columns is left out."""
-    found: dict[str, dict[tuple[str, ...], Answer]] = defaultdict(dict)
+    by_target: dict[str, dict[tuple[str, ...], Answer]] = defaultdict(dict)
     for edge in edges:
         source, target = nodes[edge["source"]], nodes[edge["target"]]
         if edge["opaque"] or source["column"] is None or target["column"] is None:
@@ -59,8 +59,8 @@ def inputs_by_target(
             "transformationDescription": edge["transform"],
             "transformationType": transformation(edge),
         }
-        found[target["id"]].setdefault(tuple(map(str, one.values())), one)
-    return {target: list(of.values()) for target, of in found.items()}
+        by_target[target["id"]].setdefault(tuple(map(str, one.values())), one)
+    return {target: list(of.values()) for target, of in by_target.items()}
 
 
 def transformation(edge: Mapping[str, Any]) -> str | None:

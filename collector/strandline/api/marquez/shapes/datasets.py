@@ -46,20 +46,20 @@ def dataset_answers(
     mentions = (
         first_mentions(connection, (), groups) if any(row.first_at is None for row in rows) else {}
     )
-    found = {}
+    answers = {}
     for row in rows:
         at = row.first_at if row.first_at is not None else mentions.get(row.id, now)
         answer = _dataset(row, facets.get(row.id, {}), noted[row.id], at)
         gone = {"deleted": row.id in dropped}
-        found[row.id] = answer | gone | {"lastModifiedAt": _modified(writes.get(row.id))}
+        answers[row.id] = answer | gone | {"lastModifiedAt": _modified(writes.get(row.id))}
     if whole:
         own, of_uses = (
             all_facets(connection, DATASET, groups),
             facets_of_last_uses(connection, groups),
         )
-        for id_, answer in found.items():
+        for id_, answer in answers.items():
             answer["facets"] = of_uses.get(id_, {}) | own.get(id_, {})
-    return found
+    return answers
 
 
 def _dataset(

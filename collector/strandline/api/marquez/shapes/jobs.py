@@ -45,14 +45,14 @@ def job_answers(
     ids_of_runs = [run for of_job in latest.values() for run in of_job]
     runs = run_answers(connection, ids_of_runs, now, whole=whole)
     parents = parents_of(connection, [of_job[0] for of_job in latest.values() if of_job])
-    found = {}
+    answers = {}
     for row in rows:
         answer = _job(row, facets.get(row.id, {}), noted[row.id], created[row.id])
         answer["inputs"], answer["outputs"] = ends[row.id]
         last = latest.get(row.id, [])
         answer |= _runs([runs[run] for run in last if run in runs], whole=whole)
-        found[row.id] = answer | _parent(parents.get(last[0]) if last else None)
-    return _with_facets(connection, found) if whole else found
+        answers[row.id] = answer | _parent(parents.get(last[0]) if last else None)
+    return _with_facets(connection, answers) if whole else answers
 
 
 def _created(connection: Connection, rows: Sequence[Any], now: int) -> dict[int, int]:
@@ -104,7 +104,8 @@ def _type(facets: Mapping[str, Mapping[str, Any]]) -> str:
 def _ends(connection: Connection, ids: Sequence[int], now: int) -> Ends:
     """Return the datasets that each job's last runs read and write, without deleted ones."""
     touched = {
-        (one.job, one.direction, one.dataset) for one in job_edges_of(connection, View(now), ids)
+        (job_edge.job, job_edge.direction, job_edge.dataset)
+        for job_edge in job_edges_of(connection, View(now), ids)
     }
     named = rows_of(connection, {one[2] for one in touched}).values()
     names = {row.id: {"namespace": row.namespace, "name": row.name} for row in named}

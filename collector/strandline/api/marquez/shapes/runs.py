@@ -93,7 +93,7 @@ def _versions(datasets: Iterable[RunDataset], facets: Mapping[int, Facets]) -> A
         side.append({"datasetVersionId": id_, "facets": own})
     return {
         "inputVersions": [one["datasetVersionId"] for one in inputs],
-        "outputVersions": [one["datasetVersionId"] for one in outputs],
+        "outputVersions": [output["datasetVersionId"] for output in outputs],
         "inputDatasetVersions": inputs,
         "outputDatasetVersions": outputs,
     }

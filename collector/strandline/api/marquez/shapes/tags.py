@@ -16,14 +16,14 @@ def tags_by_field(
     >>> tags_by_field(Annotations(), {"tags": {"tags": tags}})
     {'': ['pii', 'tier:1']}
     """
-    found: dict[str, set[str]] = defaultdict(set)
+    by_field: dict[str, set[str]] = defaultdict(set)
     for field, names in noted.tags.items():
-        found[field] |= names
+        by_field[field] |= names
     stated = facets.get("tags", {}).get("tags")
     for one in stated if isinstance(stated, list) else ():
         if isinstance(one, dict) and isinstance(one.get("key"), str):
             value = str(one.get("value") or "")
             column = one.get("field")
             name = one["key"] if value.lower() in ("", "true") else f"{one['key']}:{value}"
-            found[column if isinstance(column, str) else ""].add(name)
-    return {field: sorted(names) for field, names in found.items()}
+            by_field[column if isinstance(column, str) else ""].add(name)
+    return {field: sorted(names) for field, names in by_field.items()}
