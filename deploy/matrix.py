@@ -183,9 +183,9 @@ def run(version: Version, command: list[str]) -> None:
             f"Spark {version.spark}: {step}: not done in {INSTALL_SECONDS} s"
         ) from error
     if done.returncode:
-        told = (done.stderr or done.stdout).strip().splitlines()
+        output = (done.stderr or done.stdout).strip().splitlines()
         raise MatrixError(
-            f"Spark {version.spark}: {' '.join(command[:5])}: {' | '.join(told[-3:]) or 'failed'}"
+            f"Spark {version.spark}: {' '.join(command[:5])}: {' | '.join(output[-3:]) or 'failed'}"
         )
 
 

@@ -412,20 +412,20 @@ def read_what_can_be_read(
 
     For whoever looks for more faults.
     """
-    given = {
+    texts = {
         name.removeprefix(PREFIX).lower(): value
         for name, value in environ.items()
         if name.startswith(PREFIX)
     }
-    given |= flags or {}
+    texts |= flags or {}
     faults: list[str] = []
     values: dict[str, Any] = {}
     for name, how in declared():
-        if given.get(name, "") != "":
-            values |= _parsed(name, given[name], how, faults)
-    values["kafka_security"] = _kafka_security(given, faults)
-    settings = Settings(**values, unknown=tuple(_unknown(given)))
-    return replace(settings, faults=(*faults, *_contradictions(settings, given)))
+        if texts.get(name, "") != "":
+            values |= _parsed(name, texts[name], how, faults)
+    values["kafka_security"] = _kafka_security(texts, faults)
+    settings = Settings(**values, unknown=tuple(_unknown(texts)))
+    return replace(settings, faults=(*faults, *_contradictions(settings, texts)))
 
 
 def faulty_files(settings: Settings) -> list[str]:
@@ -471,33 +471,33 @@ def _called(name: str) -> str:
     return f"{PREFIX}{name.upper()}{_flag_of(name)}"
 
 
-def _kafka_security(given: Mapping[str, str], faults: list[str]) -> dict[str, Any]:
+def _kafka_security(texts: Mapping[str, str], faults: list[str]) -> dict[str, Any]:
     """kafka-python's own arguments, for those that were given."""
     security: dict[str, Any] = {}
     for name in KAFKA_SECURITY:
-        if given.get(f"kafka_{name}", "") == "":
+        if texts.get(f"kafka_{name}", "") == "":
             continue
         how = {"parse": KAFKA_TEXTS.get(name, text), "secret": "password" in name}
-        for value in _parsed(f"kafka_{name}", given[f"kafka_{name}"], how, faults).values():
+        for value in _parsed(f"kafka_{name}", texts[f"kafka_{name}"], how, faults).values():
             security[name] = value
     return security
 
 
-def _contradictions(settings: Settings, given: Mapping[str, str]) -> list[str]:
+def _contradictions(settings: Settings, texts: Mapping[str, str]) -> list[str]:
     faults = []
     if settings.auth == "off" and not is_loopback(settings.host):
         faults.append(
             f"{PREFIX}AUTH=off (--auth) is allowed on loopback only, and "
             f"{PREFIX}HOST={settings.host} (--host) is not"
         )
-    faults += _faults_of_tokens(settings, given)
+    faults += _faults_of_tokens(settings, texts)
     if settings.max_waiting_bytes < settings.max_body_bytes:
         faults.append(
             f"{_called('max_waiting_bytes')} is less than {_called('max_body_bytes')}: "
             "one request must fit"
         )
     protocol, mechanism = (
-        given.get(f"kafka_{name}", "").strip() for name in ("security_protocol", "sasl_mechanism")
+        texts.get(f"kafka_{name}", "").strip() for name in ("security_protocol", "sasl_mechanism")
     )
     if protocol.startswith("SASL") and not mechanism:
         faults.append(
@@ -510,9 +510,9 @@ def _contradictions(settings: Settings, given: Mapping[str, str]) -> list[str]:
     return faults
 
 
-def _faults_of_tokens(settings: Settings, given: Mapping[str, str]) -> Iterator[str]:
+def _faults_of_tokens(settings: Settings, texts: Mapping[str, str]) -> Iterator[str]:
     """Yield the missing settings for tokens; none of them has a default that would be safe."""
-    named = {name for name in given if name.startswith("oidc_") and given[name] != ""}
+    named = {name for name in texts if name.startswith("oidc_") and texts[name] != ""}
     if "oidc_issuer" not in named:
         yield from (
             f"{_called(name)} is set, but {_called('oidc_issuer')} is not" for name in sorted(named)
@@ -530,13 +530,13 @@ def _faults_of_tokens(settings: Settings, given: Mapping[str, str]) -> Iterator[
         )
 
 
-def _unknown(given: Mapping[str, str]) -> Iterator[str]:
+def _unknown(texts: Mapping[str, str]) -> Iterator[str]:
     """Yield the settings that nothing reads, with the likely meaning.
 
     A warning only, for another version may know them.
     """
     names = [name for name, _ in declared()] + [f"kafka_{name}" for name in KAFKA_SECURITY]
-    for name in sorted(set(given) - set(names)):
+    for name in sorted(set(texts) - set(names)):
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"; is {PREFIX}{near[0].upper()} meant?" if near else ""
         yield f"{PREFIX}{name.upper()} is not a setting{hint}"

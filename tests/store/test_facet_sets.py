@@ -11,7 +11,7 @@ from sqlalchemy import Engine, delete
 from strandline.core.openlineage.facets import RUN
 from strandline.core.openlineage.names import run_id_of
 from strandline.history.compare import differences
-from strandline.store.forgetting.forget import Asked, forget
+from strandline.store.forgetting.forget import Requester, forget
 from strandline.store.forgetting.subjects import Subject
 from strandline.store.ingest.forget import forget_secret
 from strandline.store.ingest.retention import expire
@@ -241,7 +241,8 @@ def test_forgetting_removes_a_subjects_facets_and_keeps_shared_ones(
     store_plainly(plain_engine, events, received_at=NOON, size=5)
 
     done = [
-        forget(each, subject, Asked(NOON, "tests"), execute=True) for each in (engine, plain_engine)
+        forget(each, subject, Requester(NOON, "tests"), execute=True)
+        for each in (engine, plain_engine)
     ]
 
     assert done[0].gone == done[1].gone

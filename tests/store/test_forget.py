@@ -28,7 +28,7 @@ from strandline.history.compare import WAYS_OF_FACETS
 from strandline.runtime.follower import Follower
 from strandline.store.audit import Entry, note
 from strandline.store.backup import back_up
-from strandline.store.forgetting.forget import Asked, Forgotten, Subject, forget
+from strandline.store.forgetting.forget import Forgotten, Requester, Subject, forget
 from strandline.store.ingest.raw_events import events_of
 from strandline.store.ingest.retention import UNUSED
 from strandline.store.ingest.take import Caches, Record, take
@@ -55,7 +55,7 @@ from worlds.sought_words import sought
 from worlds.stored_rows import stored_rows
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-ASKED = Asked(NOW, "tests")
+ASKED = Requester(NOW, "tests")
 GONE = "[forgotten]"
 SECRET = "shop.zzsecretzz"  # what no table may have afterwards
 LAKE = "hive://lake"
@@ -516,7 +516,7 @@ import os, signal, sys
 from datetime import datetime, UTC
 from sqlalchemy import event
 from strandline.store.backup import back_up
-from strandline.store.forgetting.forget import Asked, Subject, forget
+from strandline.store.forgetting.forget import Requester, Subject, forget
 from strandline.store.sql.engine import make_engine
 engine, last, steps = make_engine(sys.argv[1]), int(sys.argv[2]), 0
 def step(*_):
@@ -527,7 +527,7 @@ def step(*_):
 event.listen(engine, "after_cursor_execute", step)
 event.listen(engine, "begin", step)
 event.listen(engine, "commit", step)
-forget(engine, Subject("dataset", {LAKE!r}, {SECRET!r}), Asked(datetime.now(UTC), "tests"), execute=True)
+forget(engine, Subject("dataset", {LAKE!r}, {SECRET!r}), Requester(datetime.now(UTC), "tests"), execute=True)
 print(steps)
 """
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from sqlalchemy import Engine
 
 from strandline.core.openlineage.names import id_of
-from strandline.store.forgetting.forget import Asked, Subject, forget
+from strandline.store.forgetting.forget import Requester, Subject, forget
 from strandline.store.marquez.annotations import TAG, Author, Note, annotate, carry_over
 from strandline.store.sql.engine import reading
 from worlds.builders import dataset, event, rows, store
@@ -27,7 +27,10 @@ def test_other_annotations_stay_and_move_to_a_rebuilt_store(
         for name in ("shop.a", "shop.b"):
             annotate(connection, noted(name), Author(1, "ann"))
     gone = forget(
-        engine, Subject("dataset", LAKE, "shop.a"), Asked(datetime.now(UTC), "tests"), execute=True
+        engine,
+        Subject("dataset", LAKE, "shop.a"),
+        Requester(datetime.now(UTC), "tests"),
+        execute=True,
     ).gone
     with reading(engine).connect() as source, plain_engine.begin() as target:
         carried = [carry_over(source, target) for _ in range(2)]

@@ -18,7 +18,7 @@ from strandline.core.openlineage.times import micros_of
 from strandline.errors import DamagedError
 from strandline.history.archive import archive
 from strandline.store.catalog.received import events_page
-from strandline.store.forgetting.forget import Asked, Subject, forget
+from strandline.store.forgetting.forget import Requester, Subject, forget
 from strandline.store.ingest.bodies import replace_bodies
 from strandline.store.ingest.forget import forget_secret
 from strandline.store.ingest.raw_events import events_of
@@ -307,7 +307,10 @@ def test_forgotten_name_is_removed_from_a_reference_without_its_event(engine: En
     ]
 
     forget(
-        engine, Subject("dataset", "hive://lake", "bank.hush"), Asked(BEGIN, "tests"), execute=True
+        engine,
+        Subject("dataset", "hive://lake", "bank.hush"),
+        Requester(BEGIN, "tests"),
+        execute=True,
     )
 
     assert len(before) == 1

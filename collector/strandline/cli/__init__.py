@@ -157,12 +157,12 @@ def _add_flags(parser: argparse.ArgumentParser, shown: Sequence[str] | None) -> 
 
 
 def _flags(options: argparse.Namespace) -> dict[str, str]:
-    given = {
+    flags = {
         name: value
         for name, value in vars(options).items()
         if name.startswith("setting_") and value is not None
     }
-    return {name.removeprefix("setting_"): value for name, value in given.items()}
+    return {name.removeprefix("setting_"): value for name, value in flags.items()}
 
 
 def problem_of(error: StrandlineError) -> str:

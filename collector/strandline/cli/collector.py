@@ -110,8 +110,8 @@ class Collector:
         """Return the answer of a path of /api/v2; parameters that are None are left out."""
         import urllib.parse  # a command that asks the database does not wait for it
 
-        given = {name: value for name, value in query.items() if value is not None}
-        return self.request("GET", f"{path}?{urllib.parse.urlencode(given, doseq=True)}")
+        stated = {name: value for name, value in query.items() if value is not None}
+        return self.request("GET", f"{path}?{urllib.parse.urlencode(stated, doseq=True)}")
 
     def request(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         """Return the answer of a path of /api/v2 to any method; nothing where it has no body."""

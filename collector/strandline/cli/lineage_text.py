@@ -59,9 +59,9 @@ class Tree:
         text = self.label(key) + (self.note(above, key) if depth else "")
         if not below and depth == 0:
             return Branch(text, [Branch(NOTHING)])
-        seen = self.node(key) in self.shown
-        if below and (seen or depth == DEEPEST):
-            return Branch(f"{text}  ...{' (see above)' if seen else ''}")
+        expanded = self.node(key) in self.shown
+        if below and (expanded or depth == DEEPEST):
+            return Branch(f"{text}  ...{' (see above)' if expanded else ''}")
         self.shown.add(self.node(key))
         return Branch(text, [self.grow(one, depth + 1, key) for one in below])
 
@@ -123,11 +123,11 @@ def _both(halves: Iterable[Half], answer: Json) -> Iterator[str]:
     Where all that there may be was cut off, the node that was asked for stands alone: the text does
     not claim that there is nothing.
     """
-    asked = list(halves)
-    if not answer["complete"] and all(half.is_empty for half in asked):
-        yield from [*(tree.text for tree in asked[0].trees), ""]
+    sides = list(halves)
+    if not answer["complete"] and all(half.is_empty for half in sides):
+        yield from [*(tree.text for tree in sides[0].trees), ""]
         return
-    for half in [half for half in asked if not half.is_empty] or asked[:1]:
+    for half in [half for half in sides if not half.is_empty] or sides[:1]:
         yield half.heading
         for tree in half.trees:
             yield from tree.lines()

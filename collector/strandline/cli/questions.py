@@ -32,20 +32,20 @@ Json = dict[str, Any]
 def asked_of(options: Namespace, names: Iterable[str]) -> Json:
     """Return the parameters of what the options ask for; --format json is --json."""
     options.json = options.json or options.format == "json"
-    given = vars(options)
-    asked = {name: given.get(name) for name in names}
-    return asked | ({"asOf": options.as_of} if "as_of" in given else {})
+    options_ = vars(options)
+    parameters = {name: options_.get(name) for name in names}
+    return parameters | ({"asOf": options.as_of} if "as_of" in options_ else {})
 
 
 def of_database(engine: Engine) -> Ask:
     """Return who answers from the database, as the API would."""
 
-    def ask(path: str, asked: Mapping[str, Any]) -> Json:
+    def ask(path: str, parameters: Mapping[str, Any]) -> Json:
         with reading(engine).connect() as connection:
             answer = (
-                _snapshots(connection, asked)
+                _snapshots(connection, parameters)
                 if path == "/snapshots/lineage"
-                else _answer(connection, path, asked)
+                else _answer(connection, path, parameters)
             )
         plain: Json = orjson.loads(orjson.dumps(answer))
         return plain
@@ -53,18 +53,18 @@ def of_database(engine: Engine) -> Ask:
     return ask
 
 
-def _answer(connection: Connection, path: str, asked: Mapping[str, Any]) -> Json:
-    parsed: Json = {"facet": [facet_value(text) for text in asked.get("facet") or ()]}
-    if asked.get("since"):
-        parsed["since"] = micros_of(datetime.fromisoformat(asked["since"]))
-    return ANSWERS[path](connection, {**asked, **parsed}, _view(asked))
+def _answer(connection: Connection, path: str, parameters: Mapping[str, Any]) -> Json:
+    parsed: Json = {"facet": [facet_value(text) for text in parameters.get("facet") or ()]}
+    if parameters.get("since"):
+        parsed["since"] = micros_of(datetime.fromisoformat(parameters["since"]))
+    return ANSWERS[path](connection, {**parameters, **parsed}, _view(parameters))
 
 
-def _view(asked: Mapping[str, Any]) -> View:
+def _view(parameters: Mapping[str, Any]) -> View:
     now = datetime.now(UTC)
-    at = asked.get("asOf") or asked.get("until")
+    at = parameters.get("asOf") or parameters.get("until")
     then = datetime.fromisoformat(at) if at else now
-    state = asked.get("state")
+    state = parameters.get("state")
     return View(
         micros_of(min(then, now)),
         live=state == "running",
@@ -73,11 +73,17 @@ def _view(asked: Mapping[str, Any]) -> View:
     )
 
 
-def _snapshots(connection: Connection, asked: Mapping[str, Any]) -> Json:
-    dataset = dataset_of(connection, asked["namespace"], asked["name"])
-    direction, most = Direction(asked["direction"]), asked["limit"] or 1_000
+def _snapshots(connection: Connection, parameters: Mapping[str, Any]) -> Json:
+    dataset = dataset_of(connection, parameters["namespace"], parameters["name"])
+    direction, most = Direction(parameters["direction"]), parameters["limit"] or 1_000
     return snapshot_lineage_of(
-        connection, dataset, asked["snapshotId"], _view(asked), direction, asked["depth"], most
+        connection,
+        dataset,
+        parameters["snapshotId"],
+        _view(parameters),
+        direction,
+        parameters["depth"],
+        most,
     )
 
 

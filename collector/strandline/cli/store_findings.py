@@ -74,11 +74,11 @@ def _clocks(connection: Connection, _: Settings) -> Iterator[str]:
     A server, or a broker.
     """
     if connection.dialect.name == "postgresql":
-        asked = time.time()
+        began = time.time()
         theirs = float(
             connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()
         )
-        off = theirs - asked if theirs < asked else max(0.0, theirs - time.time())
+        off = theirs - began if theirs < began else max(0.0, theirs - time.time())
         if abs(off) > CLOCK_SECONDS:
             yield (
                 f"PostgreSQL's clock is {abs(off):.0f} s "

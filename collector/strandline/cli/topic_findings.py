@@ -27,12 +27,12 @@ def position_findings(admin: "KafkaAdminClient", settings: Settings, where: str)
 
     None where the database does not answer, which is a fault of its own.
     """
-    taken = _taken(settings)
-    if taken is None:
+    positions = _taken(settings)
+    if positions is None:
         return
     bounds = _bounds(admin, settings.kafka_topic)
     for number, (beginning, end) in sorted(bounds.items()):
-        position = taken.get(number, beginning)
+        position = positions.get(number, beginning)
         if position < beginning:
             yield (
                 f"{where}: {beginning - position} records of partition {number} were deleted "
@@ -44,7 +44,7 @@ def position_findings(admin: "KafkaAdminClient", settings: Settings, where: str)
                 "it is another topic"
             )
     waiting = sum(
-        max(0, end - max(beginning, taken.get(number, 0)))
+        max(0, end - max(beginning, positions.get(number, 0)))
         for number, (beginning, end) in bounds.items()
     )
     if waiting and _members(admin, settings.kafka_group) == 0:
@@ -52,7 +52,7 @@ def position_findings(admin: "KafkaAdminClient", settings: Settings, where: str)
             f"{where}: {waiting} records wait, and no consumer of group {settings.kafka_group} "
             "is running"
         )
-    elif waiting and not taken:
+    elif waiting and not positions:
         yield (
             f"{where}: {waiting} records wait, and group {settings.kafka_group} has "
             "consumed none of them yet"

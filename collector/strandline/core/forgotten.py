@@ -149,11 +149,11 @@ def left_of(event: bytes, naming: NamesToForget, *, prose: bool) -> bytes | None
 
     Without `prose` only names in their places count.
     """
-    kept = _left(event, Place("", prose), naming)
-    if kept is None or kept is event:
-        return kept
-    before, after = _MEMBERS.decode(event), _MEMBERS.decode(kept)
-    return None if any(one in before and one not in after for one in _WHOLE) else kept
+    remaining = _left(event, Place("", prose), naming)
+    if remaining is None or remaining is event:
+        return remaining
+    before, after = _MEMBERS.decode(event), _MEMBERS.decode(remaining)
+    return None if any(one in before and one not in after for one in _WHOLE) else remaining
 
 
 def _left(raw: bytes, place: Place, naming: NamesToForget) -> bytes | None:
@@ -169,16 +169,16 @@ def _left(raw: bytes, place: Place, naming: NamesToForget) -> bytes | None:
 
 def _left_of_text(raw: bytes, naming: NamesToForget) -> bytes:
     text: str = msgspec.json.decode(raw)
-    kept = naming.texts.without(text)
-    return raw if kept == text else msgspec.json.encode(kept)
+    remaining = naming.texts.without(text)
+    return raw if remaining == text else msgspec.json.encode(remaining)
 
 
 def _left_of_list(raw: bytes, place: Place, naming: NamesToForget) -> bytes:
     elements = [bytes(one) for one in _ELEMENTS.decode(raw)]
-    kept = [_left(element, place, naming) for element in elements]
-    if all(one is other for one, other in zip(elements, kept, strict=True)):
+    remaining = [_left(element, place, naming) for element in elements]
+    if all(one is other for one, other in zip(elements, remaining, strict=True)):
         return raw
-    return b"[" + b", ".join(one for one in kept if one is not None) + b"]"
+    return b"[" + b", ".join(one for one in remaining if one is not None) + b"]"
 
 
 def _left_of_object(raw: bytes, place: Place, naming: NamesToForget) -> bytes | None:
@@ -189,17 +189,17 @@ def _left_of_object(raw: bytes, place: Place, naming: NamesToForget) -> bytes | 
         return None
     if _is_wanted_run(members, naming):
         return None
-    kept, changed = _left_of_members(members, place, naming, is_named=is_named)
-    if members.keys() >= _RUN_OF_JOB and not kept.keys() >= _RUN_OF_JOB:
+    remaining, changed = _left_of_members(members, place, naming, is_named=is_named)
+    if members.keys() >= _RUN_OF_JOB and not remaining.keys() >= _RUN_OF_JOB:
         return None  # a parent without its job, an event without its run
-    return _encoded(kept) if changed else raw
+    return _encoded(remaining) if changed else raw
 
 
 def _left_of_members(
     members: dict[str, bytes], place: Place, naming: NamesToForget, *, is_named: bool
 ) -> tuple[dict[str, bytes], bool]:
     """Return the members of an object that may stay, and whether any of them is another now."""
-    kept: dict[str, bytes] = {}
+    remaining: dict[str, bytes] = {}
     changed = False
     for key, value in members.items():
         prose = (
@@ -209,8 +209,8 @@ def _left_of_members(
         left_key = naming.texts.without(key) if place.prose else key
         changed = changed or left is not value or left_key != key
         if left is not None:
-            kept[left_key] = left
-    return kept, changed
+            remaining[left_key] = left
+    return remaining, changed
 
 
 def _encoded(members: dict[str, bytes]) -> bytes:

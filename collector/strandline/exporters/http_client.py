@@ -67,12 +67,12 @@ class Client:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """The answer; UnavailableError where there is none, or not a whole one."""
-        kept = self._connection is not None
+        reused = self._connection is not None
         try:
             return self._request(method, path, body, headers or {})
         except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError) as error:
             self.close()
-            if not kept:
+            if not reused:
                 raise UnavailableError(self._why(error)) from error
         except (OSError, http.client.HTTPException) as error:
             self.close()

@@ -43,7 +43,7 @@ def take_unread(engine: Engine, on_bug: Callable[[Exception], None]) -> Counter[
         for page in pages_of_records(pages, "unread"):
             outcomes = writing.write_or_keep([waiting.record for waiting in page])
             counts.update(outcome.kind for outcome in outcomes)
-            taken = [outcome.hash for outcome in outcomes if outcome.kind != "unread"]
+            hashes = [outcome.hash for outcome in outcomes if outcome.kind != "unread"]
             with engine.begin() as connection:
-                remove_records(connection, "unread", taken)
+                remove_records(connection, "unread", hashes)
     return counts

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, select
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
 from strandline.runtime.job_memory import JobMemory, MemoryView
-from strandline.store.forgetting.forget import Asked, forget
+from strandline.store.forgetting.forget import Requester, forget
 from strandline.store.forgetting.subjects import Subject
 from strandline.store.ingest.following import follow_graph
 from strandline.store.ingest.name_patterns import apply_alias
@@ -137,7 +137,7 @@ def story(engine: Engine, chance: random.Random) -> Iterator[str]:
                 if what == "forget job"
                 else ("dataset", "db", chance.choice(TABLES))
             )
-            forget(engine, Subject(*named), Asked(NOW, "tests"), execute=True)
+            forget(engine, Subject(*named), Requester(NOW, "tests"), execute=True)
         yield what
 
 

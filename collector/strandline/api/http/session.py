@@ -85,12 +85,12 @@ class Session:
 
     def view(self, query: Query) -> View:
         """Return which edges are asked for, and of when."""
-        given = getattr(query, "as_of", None) or getattr(query, "until", None)
+        moment = getattr(query, "as_of", None) or getattr(query, "until", None)
         state = getattr(query, "state", None)
         return View(
-            micros_of(min(given or self.now, self.now)),
+            micros_of(min(moment or self.now, self.now)),
             live=state == "running",
-            past=given is not None and given < self.now,
+            past=moment is not None and moment < self.now,
             newest=state == "latest",
         )
 

@@ -54,10 +54,10 @@ def list_versions(
 ) -> Answer:
     """Return the versions of a dataset, the newest first."""
     with session.connected() as connection:
-        asked = dataset_asked(connection, namespace, dataset)
-        found, total = versions_page(connection, asked.row, session.micros, *query.page)
+        requested = dataset_asked(connection, namespace, dataset)
+        found, total = versions_page(connection, requested.row, session.micros, *query.page)
         answers = version_answers(
-            connection, asked, found, session.micros, newest=query.offset == 0
+            connection, requested, found, session.micros, newest=query.offset == 0
         )
         return {"versions": answers, "totalCount": total}
 
@@ -68,17 +68,17 @@ def get_version(
 ) -> Answer:
     """Return a version of a dataset, by its id or by the id of its snapshot."""
     with session.connected() as connection:
-        asked = dataset_asked(connection, namespace, dataset)
-        row = version_called(connection, asked.row, session.micros, version)
+        requested = dataset_asked(connection, namespace, dataset)
+        row = version_called(connection, requested.row, session.micros, version)
         if row is None:
-            raise NotFoundError(f"unknown version of {asked.name!r}: {version!r}")
-        newest = versions_page(connection, asked.row, session.micros, 1, 0)[0][0] == row
-        return version_answers(connection, asked, [row], session.micros, newest=newest)[0]
+            raise NotFoundError(f"unknown version of {requested.name!r}: {version!r}")
+        newest = versions_page(connection, requested.row, session.micros, 1, 0)[0][0] == row
+        return version_answers(connection, requested, [row], session.micros, newest=newest)[0]
 
 
 def version_answers(
     connection: Connection,
-    asked: RequestedDataset,
+    requested: RequestedDataset,
     found: Sequence[DatasetVersion],
     now: int,
     *,
@@ -90,7 +90,9 @@ def version_answers(
     those of today.
     """
     dataset = called(
-        dataset_answers(connection, [asked.row], now)[asked.row.id], asked.namespace, asked.name
+        dataset_answers(connection, [requested.row], now)[requested.row.id],
+        requested.namespace,
+        requested.name,
     )
     tags = {field["name"]: field["tags"] for field in dataset["fields"]}
     writers = [one.run for one in found if one.run is not None]

@@ -55,17 +55,17 @@ def list_datasets(
 def get_dataset(namespace: NamespaceName, dataset: DatasetName, session: ReadSession) -> JSON:
     """Return a dataset, under the name by which it is asked for."""
     with session.connected() as connection:
-        asked = dataset_asked(connection, namespace, dataset)
-        return dataset_answer(connection, asked, session.micros)
+        requested = dataset_asked(connection, namespace, dataset)
+        return dataset_answer(connection, requested, session.micros)
 
 
-def dataset_answer(connection: Connection, asked: RequestedDataset, now: int) -> dict[str, Any]:
+def dataset_answer(connection: Connection, requested: RequestedDataset, now: int) -> dict[str, Any]:
     """Return a dataset with its newest version and what its columns come from."""
-    answer = dataset_answers(connection, [asked.row], now)[asked.row.id]
-    newest = versions_page(connection, asked.row, now, 1, 0)[0][0]
-    inputs = column_inputs(connection, [asked.row], now).get(asked.row.id)
+    answer = dataset_answers(connection, [requested.row], now)[requested.row.id]
+    newest = versions_page(connection, requested.row, now, 1, 0)[0][0]
+    inputs = column_inputs(connection, [requested.row], now).get(requested.row.id)
     more = {"currentVersion": newest.id, "columnLineage": inputs}
-    return called(answer | more, asked.namespace, asked.name)
+    return called(answer | more, requested.namespace, requested.name)
 
 
 @router.delete(D, response_model=JSON, responses=refused(404))

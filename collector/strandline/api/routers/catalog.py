@@ -83,10 +83,10 @@ def get_datasets(query: Annotated[NodeListQuery, InQuery()], session: ReadSessio
 
     `lagSeconds` is the age of the first barrier that a table lacks; null without barriers.
     """
-    asked = _filter(query, session, query.namespace)
+    filters = _filter(query, session, query.namespace)
     with session.connected() as connection:
-        page = listing.datasets_page(connection, asked, session.micros, query.limit, query.cursor)
-    if asked.as_of is None:
+        page = listing.datasets_page(connection, filters, session.micros, query.limit, query.cursor)
+    if filters.as_of is None:
         with session.follower.model() as model:
             for item in page["items"]:
                 item["lagSeconds"] = _lag(model, item, session.now.timestamp())
@@ -113,9 +113,9 @@ def get_snapshots(query: Annotated[PartsQuery, InQuery()], session: ReadSession)
 @router.get("/jobs", response_model=Page[Named])
 def get_jobs(query: Annotated[NodeListQuery, InQuery()], session: ReadSession) -> Answer:
     """Jobs by name, each with its latest run."""
-    asked = _filter(query, session, query.namespace)
+    filters = _filter(query, session, query.namespace)
     with session.connected() as connection:
-        return listing.jobs_page(connection, asked, session.micros, query.limit, query.cursor)
+        return listing.jobs_page(connection, filters, session.micros, query.limit, query.cursor)
 
 
 @router.get("/jobs/detail", response_model=Detail, responses=refused(404))
@@ -140,10 +140,12 @@ def get_barriers(query: Annotated[PartsQuery, InQuery()], session: ReadSession) 
 @router.get("/runs", response_model=Page[Run], responses=refused(404))
 def get_runs(query: Annotated[RunListQuery, InQuery()], session: ReadSession) -> Answer:
     """List the runs, the newest first, failed ones with the reason."""
-    asked = _filter(query, session, query.namespace)
+    filters = _filter(query, session, query.namespace)
     with session.connected() as connection:
         job = _job_asked(connection, query)
-        return listing.runs_page(connection, job, asked, session.micros, query.limit, query.cursor)
+        return listing.runs_page(
+            connection, job, filters, session.micros, query.limit, query.cursor
+        )
 
 
 @router.get("/runs/detail", response_model=Run, responses=refused(404))

@@ -9,7 +9,7 @@ from strandline.api.http.route import BODY, Route, refused
 from strandline.api.http.session import WholeAdminSession, address_of
 from strandline.errors import ParameterError
 from strandline.questions.versions import Forgetting
-from strandline.store.forgetting.forget import Asked, Forgotten, Subject, forget
+from strandline.store.forgetting.forget import Forgotten, Requester, Subject, forget
 
 router = APIRouter(prefix="/api/v2", tags=["administration"], route_class=Route)
 _NEEDED = {
@@ -51,10 +51,10 @@ def post_forget(wanted: Forgetting, session: WholeAdminSession) -> dict[str, Any
             f"the body names no {' and no '.join(missing)}: a {wanted.kind} is named by it"
         )
     subject = Subject(wanted.kind, wanted.namespace, wanted.name, wanted.id)
-    told = {"forget": subject.shown, "dryRun": wanted.dry_run}
-    session.request.scope[BODY] = told  # what the audit log gets of it
-    asked = Asked(session.now, session.access.who, address_of(session.request))
-    forgotten = forget(session.whole_engine, subject, asked, execute=not wanted.dry_run)
+    answer = {"forget": subject.shown, "dryRun": wanted.dry_run}
+    session.request.scope[BODY] = answer  # what the audit log gets of it
+    requester = Requester(session.now, session.access.who, address_of(session.request))
+    forgotten = forget(session.whole_engine, subject, requester, execute=not wanted.dry_run)
     return {
         "executed": not wanted.dry_run,
         "message": _message(forgotten, executed=not wanted.dry_run),

@@ -47,13 +47,13 @@ class Kinds(TypedDict):
 def get_events(query: Annotated[EventsQuery, InQuery()], session: ReadSession) -> dict[str, Any]:
     """Events as received (since and until: received), newest first."""
     with read_from(session.engine) as connection:
-        asked = _asked(connection, query)
+        filters = _asked(connection, query)
     with read_from(session.whole_engine) as connection:
-        page, cursor = events_page(connection, query.limit, query.cursor, asked, session.access)
+        page, cursor = events_page(connection, query.limit, query.cursor, filters, session.access)
         # An archive holds events of all namespaces, and where it is concerns nobody who may not see
         # them.
         sees_all = session.access.everything
-        gone = archived_answer(connection, asked.since, asked.until) if sees_all else []
+        gone = archived_answer(connection, filters.since, filters.until) if sees_all else []
     return {
         "items": [event_answer(event) for event in page],
         "nextCursor": cursor,

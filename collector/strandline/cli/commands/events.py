@@ -33,9 +33,13 @@ def run(options: Namespace, settings: Settings) -> int:
     times = {
         name: vars(options)[name] and vars(options)[name].isoformat() for name in ("since", "until")
     }
-    asked: Json = {"job": options.job, "runId": options.run, "dataset": options.dataset} | times
+    parameters: Json = {
+        "job": options.job,
+        "runId": options.run,
+        "dataset": options.dataset,
+    } | times
     with answering(options, settings, _of_database) as ask:
-        items, complete, archived = _all(ask, asked, options.limit)
+        items, complete, archived = _all(ask, parameters, options.limit)
     after = [] if complete else [f"(the newest {len(items)}; a greater --limit shows more)"]
     after += [_archive(one) for one in archived] if complete else []
     answer = {"items": items, "complete": complete, "archived": archived}
@@ -50,7 +54,7 @@ def run(options: Namespace, settings: Settings) -> int:
     if items:
         show_table(HEAD, [_row(item) for item in items], after)
     else:
-        nothing = "no event matches" if any(asked.values()) else "no event is stored yet"
+        nothing = "no event matches" if any(parameters.values()) else "no event is stored yet"
         show(["no event is stored any more" if archived else nothing, *after])
     return 0
 
@@ -63,11 +67,13 @@ def _archive(one: Json) -> str:
     )
 
 
-def _all(ask: Ask, asked: Json, limit: int) -> tuple[list[Json], bool, list[Json]]:
+def _all(ask: Ask, parameters: Json, limit: int) -> tuple[list[Json], bool, list[Json]]:
     items: list[Json] = []
     cursor: str | None = None
     while True:
-        page = ask("/events", asked | {"limit": min(PAGE, limit - len(items)), "cursor": cursor})
+        page = ask(
+            "/events", parameters | {"limit": min(PAGE, limit - len(items)), "cursor": cursor}
+        )
         items += page["items"]
         cursor = page["nextCursor"]
         if cursor is None or len(items) >= limit:
@@ -79,17 +85,19 @@ def _all(ask: Ask, asked: Json, limit: int) -> tuple[list[Json], bool, list[Json
 
 
 def _of_database(engine: Engine) -> Ask:
-    def ask(_path: str, asked: Any) -> Json:
-        after = None if asked["cursor"] is None else decode_cursor(asked["cursor"], CURSOR)
+    def ask(_path: str, parameters: Any) -> Json:
+        after = (
+            None if parameters["cursor"] is None else decode_cursor(parameters["cursor"], CURSOR)
+        )
         with engine.connect() as connection:
             wanted = event_filter(
                 connection,
-                asked["job"],
-                asked["runId"],
-                asked["dataset"],
-                *(_micros(asked[name]) for name in SPAN),
+                parameters["job"],
+                parameters["runId"],
+                parameters["dataset"],
+                *(_micros(parameters[name]) for name in SPAN),
             )
-            page, cursor = events_page(connection, asked["limit"], after, wanted, EVERYTHING)
+            page, cursor = events_page(connection, parameters["limit"], after, wanted, EVERYTHING)
             gone = archived_answer(connection, wanted.since, wanted.until)
         items = [event_answer(one) for one in page]
         answer: Json = orjson.loads(

@@ -16,7 +16,7 @@ from strandline.cli.answers import counted, tell
 from strandline.cli.open_store import existing_store
 from strandline.errors import RefusedError
 from strandline.settings import Settings
-from strandline.store.forgetting.forget import Asked, Subject, forget
+from strandline.store.forgetting.forget import Requester, Subject, forget
 from strandline.store.ingest.forget import forget_secret
 
 LOCK = "afterwards it frees the space: SQLite's file, or PostgreSQL's tables one by one, is locked"
@@ -36,7 +36,7 @@ def run(options: Namespace, settings: Settings) -> int:
 
 def _forget(options: Namespace, engine: Engine) -> int:
     forgotten = forget(
-        engine, _subject(options), Asked(datetime.now(UTC), _user()), execute=options.execute
+        engine, _subject(options), Requester(datetime.now(UTC), _user()), execute=options.execute
     )
     answer = {"executed": options.execute, "gone": forgotten.gone, "changed": forgotten.changed}
     lines = [

@@ -42,8 +42,8 @@ def report(engine: Engine, node: str) -> str:
 
     With the snapshot lineage of its newest snapshot, if it is a table that has any.
     """
-    asked = {"node": [node], "direction": "both", "limit": 1_000}
-    return _as_text(of_database(engine), asked, snapshots=True, snapshot=None)
+    parameters = {"node": [node], "direction": "both", "limit": 1_000}
+    return _as_text(of_database(engine), parameters, snapshots=True, snapshot=None)
 
 
 RUN = "run:"
@@ -58,20 +58,20 @@ def run(options: Namespace, settings: Settings) -> int:
     options.limit = options.limit or (MOST_OF_DATABASE if options.nodes else SHOWN)
     if options.column is not None:
         options.granularity = "column"
-    asked = asked_of(options, NAMES)
+    parameters = asked_of(options, NAMES)
     if fault := _fault(options):
         print(f"strandline lineage: {fault}", file=sys.stderr)
         return 2
     if _is_run(options):
-        return _of_run(options, settings, asked)
+        return _of_run(options, settings, parameters)
     if options.nodes:
-        return _of_nodes(options, settings, asked)
+        return _of_nodes(options, settings, parameters)
     snapshots = options.snapshots or options.snapshot is not None
     with answering(options, settings, of_database) as ask:
         if options.format not in (None, "json"):
-            return print_export(ask("/lineage", asked), "/lineage", options.format)
+            return print_export(ask("/lineage", parameters), "/lineage", options.format)
         text = (_json if options.json else _as_text)(
-            ask, asked, snapshots=snapshots, snapshot=options.snapshot
+            ask, parameters, snapshots=snapshots, snapshot=options.snapshot
         )
     if options.json:
         print(text)
@@ -80,7 +80,7 @@ def run(options: Namespace, settings: Settings) -> int:
     return 0
 
 
-def _of_nodes(options: Namespace, settings: Settings, asked: Mapping[str, Any]) -> int:
+def _of_nodes(options: Namespace, settings: Settings, parameters: Mapping[str, Any]) -> int:
     """Print which nodes lineage leads to."""
     names = (
         "node",
@@ -95,7 +95,7 @@ def _of_nodes(options: Namespace, settings: Settings, asked: Mapping[str, Any]) 
         "facet",
     )
     with answering(options, settings, of_database) as ask:
-        answer = ask("/lineage/nodes", {name: asked[name] for name in names})
+        answer = ask("/lineage/nodes", {name: parameters[name] for name in names})
     if options.format not in (None, "json"):
         return print_export(answer, "/lineage/nodes", options.format)
     if options.json:
@@ -110,10 +110,14 @@ def _is_run(options: Namespace) -> bool:
     return any(node.startswith(RUN) for node in options.node)
 
 
-def _of_run(options: Namespace, settings: Settings, asked: Mapping[str, Any]) -> int:
+def _of_run(options: Namespace, settings: Settings, parameters: Mapping[str, Any]) -> int:
     """Print the runs that a run stands on."""
     (node,) = options.node
-    wanted = {"runId": node.removeprefix(RUN), "depth": asked["depth"], "asOf": asked["asOf"]}
+    wanted = {
+        "runId": node.removeprefix(RUN),
+        "depth": parameters["depth"],
+        "asOf": parameters["asOf"],
+    }
     with answering(options, settings, of_database) as ask:
         answer = ask("/runs/lineage", wanted)
     if options.format not in (None, "json"):
@@ -139,10 +143,10 @@ def _fault(options: Namespace) -> str | None:
 def _fault_of_nodes(options: Namespace) -> str | None:
     """Return what else was asked that a list of nodes does not have."""
     plain = {"granularity": "table", "collapse": "none", "snapshots": False, "snapshot": None}
-    given = [name for name, value in plain.items() if getattr(options, name) != value]
+    plain_options = [name for name, value in plain.items() if getattr(options, name) != value]
     if options.format not in (None, "json", "csv"):
         return f"--nodes is a list: --format {options.format} is for graphs"
-    return f"--{given[0]} is not for --nodes" if given else None
+    return f"--{plain_options[0]} is not for --nodes" if plain_options else None
 
 
 def _fault_of_run(options: Namespace) -> str | None:
@@ -161,28 +165,32 @@ def _fault_of_run(options: Namespace) -> str | None:
         "snapshots",
         "snapshot",
     )
-    given = [name for name, value in plain.items() if getattr(options, name) != value]
-    given = [name for name in given if (name, options.direction) != ("direction", "upstream")]
-    given += [name for name in others if getattr(options, name)]
+    plain_options = [name for name, value in plain.items() if getattr(options, name) != value]
+    plain_options = [
+        name for name in plain_options if (name, options.direction) != ("direction", "upstream")
+    ]
+    plain_options += [name for name in others if getattr(options, name)]
     return (
-        f"--{given[0]} is not for a run: its answer is the runs that it stands on"
-        if given
+        f"--{plain_options[0]} is not for a run: its answer is the runs that it stands on"
+        if plain_options
         else None
     )
 
 
-def _as_text(ask: Ask, asked: Mapping[str, Any], *, snapshots: bool, snapshot: str | None) -> str:
-    answer, direction = escaped_answer(ask("/lineage", asked)), str(asked["direction"])
-    if asked.get("granularity") == "column":
+def _as_text(
+    ask: Ask, parameters: Mapping[str, Any], *, snapshots: bool, snapshot: str | None
+) -> str:
+    answer, direction = escaped_answer(ask("/lineage", parameters)), str(parameters["direction"])
+    if parameters.get("granularity") == "column":
         parts = [column_text(answer, direction)]
     else:
-        parts = [lineage_text(answer, _starts(answer, len(asked["node"])), direction)]
-    if snapshots and (found := _snapshots(ask, asked, answer, snapshot)) is not None:
+        parts = [lineage_text(answer, _starts(answer, len(parameters["node"])), direction)]
+    if snapshots and (found := _snapshots(ask, parameters, answer, snapshot)) is not None:
         parts.append(snapshot_text(escaped_answer(found), direction))
     return "\n\n".join(parts)
 
 
-def _starts(answer: Json, asked: int) -> list[str]:
+def _starts(answer: Json, requested: int) -> list[str]:
     """Return what the trees start from.
 
     Where one name was asked for under which another job told of itself (stock Spark's micro-batches
@@ -190,28 +198,28 @@ def _starts(answer: Json, asked: int) -> list[str]:
     for their query), that job.
     """
     starts = [node["id"] for node in answer["nodes"] if node["distance"] == 0]
-    if asked > 1:
+    if requested > 1:
         return starts
     ends = {edge[end] for edge in answer["edges"] for end in ("source", "target")}
     return [start for start in starts if start in ends] or starts[:1]
 
 
-def _json(ask: Ask, asked: Mapping[str, Any], *, snapshots: bool, snapshot: str | None) -> str:
-    answer = ask("/lineage", asked)
-    snapshot_lineage = _snapshots(ask, asked, answer, snapshot) if snapshots else None
+def _json(ask: Ask, parameters: Mapping[str, Any], *, snapshots: bool, snapshot: str | None) -> str:
+    answer = ask("/lineage", parameters)
+    snapshot_lineage = _snapshots(ask, parameters, answer, snapshot) if snapshots else None
     return json.dumps(
         answer if not snapshots else {"lineage": answer, "snapshots": snapshot_lineage}, indent=2
     )
 
 
 def _snapshots(
-    ask: Ask, asked: Mapping[str, Any], answer: Json, snapshot: str | None
+    ask: Ask, parameters: Mapping[str, Any], answer: Json, snapshot: str | None
 ) -> Json | None:
     """Lineage of a snapshot of the node; None if none was asked for by its id and none is known."""
     start = answer["nodes"][0]
     if start["type"] == "job":
         return None
-    wanted = {name: asked.get(name) for name in ("direction", "depth", "limit", "asOf")}
+    wanted = {name: parameters.get(name) for name in ("direction", "depth", "limit", "asOf")}
     named = {"namespace": start["namespace"], "name": start["name"], "snapshotId": snapshot}
     try:
         return ask("/snapshots/lineage", named | wanted)

@@ -67,11 +67,11 @@ def run_list(
 
 
 def _nothing(kind: str, options: Namespace) -> str:
-    asked = [
+    parameters = [
         vars(options).get(name)
         for name in ("namespace", "state", "since", "until", "as_of", "job", "text")
     ]
-    narrowed = any(asked) or vars(options).get("failed")
+    narrowed = any(parameters) or vars(options).get("failed")
     return f"no {NOUNS[kind]} {'matches' if narrowed else 'is known yet'}"
 
 
@@ -80,11 +80,11 @@ def _all(options: Namespace, settings: Settings, kind: str) -> tuple[list[Json],
     items: list[Json] = []
     cursor: str | None = None
     with answering(options, settings, lambda engine: _of_database(engine, options)) as ask:
-        asked = _asked_of_api(ask, options) if options.url else {}
+        parameters = _asked_of_api(ask, options) if options.url else {}
         while True:
             page = ask(
                 f"/{kind}",
-                asked | {"limit": min(PAGE, options.limit - len(items)), "cursor": cursor},
+                parameters | {"limit": min(PAGE, options.limit - len(items)), "cursor": cursor},
             )
             items += page["items"]
             cursor = page["nextCursor"]
@@ -95,8 +95,8 @@ def _all(options: Namespace, settings: Settings, kind: str) -> tuple[list[Json],
 def _asked_of_api(ask: Ask, options: Namespace) -> Json:
     """Return the parameters of what the options ask for."""
     given = vars(options)
-    asked: Json = {"q": given["text"]} if "text" in given else _filters(options)
-    return asked | _job_named(ask, given["job"]) if given.get("job") else asked
+    parameters: Json = {"q": given["text"]} if "text" in given else _filters(options)
+    return parameters | _job_named(ask, given["job"]) if given.get("job") else parameters
 
 
 def _job_named(ask: Ask, text: str) -> Json:
@@ -119,11 +119,15 @@ def _asked_states(options: Namespace) -> frozenset[str]:
 
 
 def _of_database(engine: Engine, options: Namespace) -> Ask:
-    def ask(path: str, asked: Mapping[str, Any]) -> Json:
+    def ask(path: str, parameters: Mapping[str, Any]) -> Json:
         kind = path.removeprefix("/")
-        after = None if asked["cursor"] is None else decode_cursor(asked["cursor"], CURSORS[kind])
+        after = (
+            None
+            if parameters["cursor"] is None
+            else decode_cursor(parameters["cursor"], CURSORS[kind])
+        )
         with engine.connect() as connection:
-            answer = _page(connection, kind, options, (asked["limit"], after))
+            answer = _page(connection, kind, options, (parameters["limit"], after))
         plain: Json = orjson.loads(orjson.dumps(answer))
         return plain
 

@@ -52,9 +52,9 @@ def run_impact(options: Namespace, settings: Settings) -> int:
 def _ask(
     options: Namespace, settings: Settings, path: str, names: Sequence[str], **more: Any
 ) -> Json:
-    asked = asked_of(options, names) | more
+    parameters = asked_of(options, names) | more
     with answering(options, settings, of_database) as ask:
-        return ask(path, asked)
+        return ask(path, parameters)
 
 
 def _print(options: Namespace, answer: Json, path: str, lines: Callable[[Json], None]) -> None:

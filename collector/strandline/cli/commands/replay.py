@@ -71,5 +71,5 @@ def _can_be_read(file: str) -> bool:
 
 
 def _summary(file: str | None, counts: Counter[str]) -> str:
-    taken = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
-    return f"{file or 'dead letters'}: {taken or 'nothing to take'}"
+    counted = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
+    return f"{file or 'dead letters'}: {counted or 'nothing to take'}"

@@ -63,16 +63,20 @@ def _all(ask: Ask, table: Json, limit: int) -> tuple[list[Json], bool]:
 
 
 def _of_database(engine: Engine) -> Ask:
-    def ask(path: str, asked: Mapping[str, Any]) -> Json:
+    def ask(path: str, parameters: Mapping[str, Any]) -> Json:
         with engine.connect() as connection:
             if path == "/lineage":
-                node = dataset_called(connection, asked["node"])
+                node = dataset_called(connection, parameters["node"])
                 return {
                     "nodes": [{"type": node.kind, "namespace": node.namespace, "name": node.name}]
                 }
-            table = dataset_of(connection, asked["namespace"], asked["name"])
-            after = None if asked["cursor"] is None else decode_cursor(asked["cursor"], (int, str))
-            page = snapshots_of(connection, table, asked["limit"], after)
+            table = dataset_of(connection, parameters["namespace"], parameters["name"])
+            after = (
+                None
+                if parameters["cursor"] is None
+                else decode_cursor(parameters["cursor"], (int, str))
+            )
+            page = snapshots_of(connection, table, parameters["limit"], after)
         answer: Json = orjson.loads(
             orjson.dumps(page.of([snapshot_answer(row) for row in page.rows]))
         )

@@ -54,11 +54,11 @@ def forget_facts(connection: Connection, target: Target) -> tuple[int, int]:
         )
     ).all():
         fact = DECODERS[kind].decode(body)
-        kept = left_of_fact(fact, names)
-        if kept is None:
+        remaining = left_of_fact(fact, names)
+        if remaining is None:
             gone.append(seq)
-        elif kept != fact:
-            changed[seq] = kept
+        elif remaining != fact:
+            changed[seq] = remaining
     for start in range(0, len(gone), PAGE):
         connection.execute(
             delete(version_facts).where(among(version_facts.c.seq, gone[start : start + PAGE]))

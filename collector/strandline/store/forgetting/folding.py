@@ -149,15 +149,15 @@ def _groups_of(connection: Connection, keys: Keys) -> set[int]:
 
     Those of the rows, and whoever shares a group with one of them.
     """
-    touched = {key[0] for key in keys.get(DatasetSeen, ())} | {
+    dataset_ids = {key[0] for key in keys.get(DatasetSeen, ())} | {
         id_ for key in keys.get(DatasetAlias, ()) for id_ in key[:2]
     }
-    touched |= {key[0] for key in keys.get(FacetSeen, ()) if key[2] == DATASET}
+    dataset_ids |= {key[0] for key in keys.get(FacetSeen, ()) if key[2] == DATASET}
     other = datasets.alias("other_name")
     query = select(other.c.id).join(datasets, datasets.c.canonical_id == other.c.canonical_id)
     return (
-        {*touched, *connection.scalars(query.where(among(datasets.c.id, touched)))}
-        if touched
+        {*dataset_ids, *connection.scalars(query.where(among(datasets.c.id, dataset_ids)))}
+        if dataset_ids
         else set()
     )
 

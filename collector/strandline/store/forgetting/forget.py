@@ -31,11 +31,11 @@ from strandline.store.schema.run_tables import runs, shared_runs
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import raise_epoch
 
-__all__ = ["Asked", "Forgotten", "Subject", "forget"]
+__all__ = ["Forgotten", "Requester", "Subject", "forget"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Requester:
     """The person or key that asked to forget, with time and address.
 
     For the audit log, which does not get the name.
@@ -60,12 +60,12 @@ class Forgotten:
         return not self.gone and not self.changed
 
 
-def forget(engine: Engine, subject: Subject, asked: Asked, *, execute: bool) -> Forgotten:
+def forget(engine: Engine, subject: Subject, requester: Requester, *, execute: bool) -> Forgotten:
     """Forget something, or count what that would change. Nothing is written meanwhile by others."""
     with engine.connect() as connection, connection.begin() as transaction:
         forgotten = _forget(connection, subject)
         if execute:
-            _note(connection, subject, asked, forgotten)
+            _note(connection, subject, requester, forgotten)
         else:
             transaction.rollback()
     return replace(forgotten, owed=not _gave_back(engine)) if execute else forgotten
@@ -105,7 +105,7 @@ def _forget(connection: Connection, subject: Subject) -> Forgotten:
     return Forgotten(dict(sorted(gone.items())), dict(sorted(changed.items())))
 
 
-def _note(connection: Connection, subject: Subject, asked: Asked, found: Forgotten) -> None:
+def _note(connection: Connection, subject: Subject, requester: Requester, found: Forgotten) -> None:
     if not found.is_nothing:
         owe(connection, _written_tables(found))
     counted = ", ".join(
@@ -115,7 +115,12 @@ def _note(connection: Connection, subject: Subject, asked: Asked, found: Forgott
     note(
         connection,
         Entry(
-            asked.at, asked.who, f"forget {subject.shown}", asked.address, 0, counted or "nothing"
+            requester.at,
+            requester.who,
+            f"forget {subject.shown}",
+            requester.address,
+            0,
+            counted or "nothing",
         ),
     )
 

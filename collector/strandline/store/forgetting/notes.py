@@ -119,17 +119,17 @@ def _clean(connection: Connection, table: Table, naming: NamesToForget, target: 
             bytes(row.body),
             {name: value for name, value in row._mapping.items() if isinstance(value, str)},
         )
-        kept = _left_of_any(body, naming, target)
+        remaining = _left_of_any(body, naming, target)
         kept_texts = (
             {name: naming.texts.without(value) for name, value in texts.items()}
             if _has_both(row, target)
             else texts
         )
-        if kept is None:
+        if remaining is None:
             connection.execute(delete(table).where(*_this(table, row)))
-        elif kept != body or kept_texts != texts:
+        elif remaining != body or kept_texts != texts:
             connection.execute(
-                update(table).where(*_this(table, row)).values(body=kept, **kept_texts)
+                update(table).where(*_this(table, row)).values(body=remaining, **kept_texts)
             )
         else:
             continue

@@ -91,10 +91,10 @@ class Target:
     def _is_job(self) -> Callable[[str, str], bool]:
         @lru_cache(10_000)
         def is_job(namespace: str, name: str) -> bool:
-            kept = stored_name(namespace, LONGEST_NAMESPACE)
+            stored = stored_name(namespace, LONGEST_NAMESPACE)
             return (
-                namespace_id(kept) in self.namespace_ids
-                or id_of("job", kept, stored_name(name)) in self.job_ids
+                namespace_id(stored) in self.namespace_ids
+                or id_of("job", stored, stored_name(name)) in self.job_ids
             )
 
         return is_job
@@ -156,21 +156,21 @@ def target_of(connection: Connection, subject: Subject) -> Target:
 
 
 def _job(connection: Connection, subject: Subject) -> dict[str, Any]:
-    kept = stored_name(subject.namespace, LONGEST_NAMESPACE), stored_name(subject.name)
-    ids = {id_of("job", *kept)}
-    return {"job_ids": frozenset(ids), "run_ids": _batches_of(connection, ids), "names": frozenset({kept}),
-            "words": (kept[1],), "dotted": True}  # fmt: skip
+    stored = stored_name(subject.namespace, LONGEST_NAMESPACE), stored_name(subject.name)
+    ids = {id_of("job", *stored)}
+    return {"job_ids": frozenset(ids), "run_ids": _batches_of(connection, ids), "names": frozenset({stored}),
+            "words": (stored[1],), "dotted": True}  # fmt: skip
 
 
 def _dataset(connection: Connection, subject: Subject) -> dict[str, Any]:
-    kept = stored_name(subject.namespace, LONGEST_NAMESPACE), stored_name(subject.name)
-    own = id_of("dataset", *kept)
+    stored = stored_name(subject.namespace, LONGEST_NAMESPACE), stored_name(subject.name)
+    own = id_of("dataset", *stored)
     group = select(datasets.c.canonical_id).where(datasets.c.id == own)
     query = select(datasets.c.id, datasets.c.namespace, datasets.c.name).where(
         datasets.c.canonical_id.in_(group)
     )
     rows = connection.execute(query).all()
-    names = {kept, *((row.namespace, row.name) for row in rows)}
+    names = {stored, *((row.namespace, row.name) for row in rows)}
     ids = {own, *(row.id for row in rows)}
     return {
         "dataset_ids": frozenset(ids),
@@ -184,8 +184,8 @@ def _run(connection: Connection, subject: Subject) -> dict[str, Any]:
     query = select(runs.c.id).where(runs.c.run_id == name)
     ids = set(connection.scalars(query))
     if subject.name:
-        kept = stored_name(subject.namespace, LONGEST_NAMESPACE), stored_name(subject.name)
-        own, shared = run_ids_of(subject.id, *kept)
+        stored = stored_name(subject.namespace, LONGEST_NAMESPACE), stored_name(subject.name)
+        own, shared = run_ids_of(subject.id, *stored)
         ids = {shared} if shared in ids else {own}
     if len(ids) > 1:
         raise RefusedError(
@@ -198,8 +198,8 @@ def _run(connection: Connection, subject: Subject) -> dict[str, Any]:
 
 
 def _namespace(connection: Connection, subject: Subject) -> dict[str, Any]:
-    kept = stored_name(subject.namespace, LONGEST_NAMESPACE)
-    ids = [namespace_id(kept)]
+    stored = stored_name(subject.namespace, LONGEST_NAMESPACE)
+    ids = [namespace_id(stored)]
     of_jobs = select(jobs.c.id, jobs.c.namespace, jobs.c.name).where(
         among(jobs.c.namespace_id, ids)
     )
@@ -219,8 +219,8 @@ def _namespace(connection: Connection, subject: Subject) -> dict[str, Any]:
         "dataset_ids": frozenset(row.id for row in dataset_rows),
         "run_ids": _batches_of(connection, job_ids),
         "names": frozenset((row.namespace, row.name) for row in (*job_rows, *dataset_rows)),
-        "words": (kept,),
-        "members": _members(kept, own_names, shared),
+        "words": (stored,),
+        "members": _members(stored, own_names, shared),
         "dotted": True,
     }
 

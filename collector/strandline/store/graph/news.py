@@ -165,7 +165,7 @@ class LogPlace(NamedTuple):
     """
 
     horizon: int = 0
-    seen: Mapping[int, int] = {}
+    done: Mapping[int, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +204,11 @@ _LOOK = {
 def look(connection: Connection, since: LogPlace | None) -> LogLook:
     """Return the news committed since a place, in one statement; None: only the newest place."""
     is_sqlite = connection.dialect.name == "sqlite"
-    horizon, seen = (NOWHERE, {}) if since is None else since
-    given = (horizon,) if is_sqlite else (horizon, list(seen))
+    horizon, done = (NOWHERE, {}) if since is None else since
+    given = (horizon,) if is_sqlite else (horizon, list(done))
     settings: dict[str, str] = {}
     news: dict[int, GraphNews] = {}
-    transactions = dict(seen)
+    transactions = dict(done)
     for key, value, id_, transaction_id, body in connection.exec_driver_sql(
         _statement(connection.dialect.name), given
     ):
@@ -270,12 +270,12 @@ def around(connection: Connection, news: Iterable[GraphNews]) -> Changed:
 
 
 def _go_up(connection: Connection, found: Changed, runs_asked: set[int]) -> None:
-    seen: set[int] = set()
+    done: set[int] = set()
     for _ in range(LEVELS):
-        runs_asked -= seen
+        runs_asked -= done
         if not runs_asked:
             break
-        seen |= runs_asked
+        done |= runs_asked
         higher: set[int] = set()
         for *of_run, parent, root in connection.execute(_above(), {"runs": list(runs_asked)}):
             found.jobs.update(one for one in of_run if one is not None)

@@ -33,9 +33,9 @@ def last_reads(
     """
     if not dataset_ids:
         return {}
-    given = {"ids": list(dataset_ids)} | ({"moment": view.at} if view.past else {})
+    parameters = {"ids": list(dataset_ids)} | ({"moment": view.at} if view.past else {})
     newest: dict[int, Any] = {}
-    for row in connection.execute(_past_reads() if view.past else _reads(), given):
+    for row in connection.execute(_past_reads() if view.past else _reads(), parameters):
         at = min(row.at, view.at)
         if row.dataset not in newest or (at, row.run_id) > (
             newest[row.dataset][0],

@@ -33,13 +33,13 @@ def namespace_overview(connection: Connection, view: View, most: int) -> Answer:
     counts = _counts(connection, moment)
     names = {row.id: row.name for row in connection.execute(select(namespaces))}
     shown = sorted(counts, key=lambda id_: (-sum(counts[id_].values()), names[id_]))
-    kept = frozenset(shown[:most])
+    shown_ids = frozenset(shown[:most])
     flows = connection.execute(_flows(view.past), moment).all()
-    ids = {id_: f"namespace:{names[id_]}" for id_ in kept}
+    ids = {id_: f"namespace:{names[id_]}" for id_ in shown_ids}
     edges = [
         {"source": ids[source], "target": ids[target], "jobs": count}
         for source, target, count in flows
-        if source in kept and target in kept
+        if source in shown_ids and target in shown_ids
     ]
     return {
         "nodes": [

@@ -98,13 +98,13 @@ def column_changes(
     names = _names(connection, since, ids)
     current = _current(connection, names)
     touched = {of for of, one in current.items() if one.at > since}
-    asked = {name: of for name, of in names.items() if of in touched}
-    if not asked:
+    renamed = {name: of for name, of in names.items() if of in touched}
+    if not renamed:
         return [], 0
-    before = _stated_by(connection, since, asked)
+    before = _stated_by(connection, since, renamed)
     after = {of: current[of] for of in touched if current[of].at <= until}
     after |= _stated_by(
-        connection, until, {name: of for name, of in asked.items() if of not in after}
+        connection, until, {name: of for name, of in renamed.items() if of not in after}
     )
     old, new = _readable(before), _readable(after)
     clear = touched & old.keys() & new.keys()

@@ -144,8 +144,8 @@ def _cut_rest(scheme: str, rest: str, gone: str) -> str:
     if is_web and path and _is_webhook(f"{authority}/{path}", len(authority)):
         return authority + slash + gone
     if f"{scheme}:".lower().startswith(_DATABASE_SCHEMES):
-        kept = [part for part in re.split(r"[?;&]", parameters) if _DATABASE.match(part)]
-        parameters = "".join(f";{part}" for part in kept)
+        databases = [part for part in re.split(r"[?;&]", parameters) if _DATABASE.match(part)]
+        parameters = "".join(f";{part}" for part in databases)
     return authority + slash + path + parameters
 
 
