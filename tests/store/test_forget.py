@@ -602,7 +602,7 @@ def test_invalid_hash_and_ambiguous_run_are_rejected(sqlite_engine: Engine) -> N
         [Record(encode(event(run="nightly", job=job)), NOW) for job in ("etl", "other")],
     )
 
-    with pytest.raises(RefusedError, match="no hash"):
+    with pytest.raises(RefusedError, match="not the hash"):
         forget(sqlite_engine, Subject("event", id="x"), ASKED, execute=True)
     with pytest.raises(RefusedError, match="2 jobs have a run nightly"):
         forget(sqlite_engine, Subject("run", id="nightly"), ASKED, execute=True)
