@@ -106,7 +106,7 @@ def test_an_unknown_schema_is_refused_in_one_sentence(
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0036'")
     url = engine.url.render_as_string(hide_password=False)
 
-    assert main([command, "--database-url", url], {}) == 1
+    assert main([command, "--database-url", url], {"STRANDLINE_PORT": "0"}) == 1
 
     error = capsys.readouterr().err
     assert error.splitlines()[-1] == (
@@ -127,7 +127,7 @@ def test_a_store_with_other_tables_is_refused_in_one_sentence(
         )
     url = engine.url.render_as_string(hide_password=False)
 
-    assert main([command, "--database-url", url], {}) == 1
+    assert main([command, "--database-url", url], {"STRANDLINE_PORT": "0"}) == 1
 
     error = capsys.readouterr().err
     assert error.splitlines()[-1] == (
