@@ -134,6 +134,22 @@ def test_table_that_a_run_replaced_from_an_older_snapshot_shows_that_one() -> No
     assert greatest_cut([orders, totals]) == {orders.table: "o5", totals.table: "t2"}
 
 
+def test_restore_shows_what_the_snapshot_that_it_names_shows() -> None:
+    orders = Line(table("orders"), ["o5", "o6"], [{}, {}])
+    reads: list[Mapping[Table, str]] = [{orders.table: "o5"}, {orders.table: "o6"}, {}]
+    totals = Line(table("totals"), ["t1", "t2", "t3"], reads, {"t1", "t2"}, {"t3": "t1"})
+
+    assert greatest_cut([orders, totals]) == {orders.table: "o5", totals.table: "t3"}
+
+
+def test_restore_of_an_unknown_snapshot_fits_nothing() -> None:
+    orders = Line(table("orders"), ["o5", "o6"], [{}, {}])
+    reads: list[Mapping[Table, str]] = [{orders.table: "o5"}, {}]
+    totals = Line(table("totals"), ["t1", "t2"], reads, {"t1"}, {"t2": None})
+
+    assert greatest_cut([orders, totals]) == {orders.table: "o5", totals.table: "t1"}
+
+
 @each_size
 def test_control_latest_snapshots_are_often_inconsistent(seeds: range) -> None:
     latest_differs = 0

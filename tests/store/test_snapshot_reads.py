@@ -307,6 +307,30 @@ def test_cut_is_not_proven_if_a_table_was_read_at_an_unknown_snapshot(
     }
 
 
+def test_cut_shows_what_a_restored_snapshot_was_made_from(engine: Engine) -> None:
+    def totals(minute: int, reads: dict[str, Any], **made: Any) -> dict[str, Any]:
+        return run("COMPLETE", minute, f"run{minute}", [reads], [at("totals", **made)])
+
+    fill(
+        engine,
+        [
+            run("COMPLETE", 1, "load", [], [at("orders", "5")]),
+            totals(10, at("orders", "5"), id_="1", replacesTable=True),
+            run("COMPLETE", 11, "load2", [], [at("orders", "6", parentSnapshotId="5")]),
+            totals(20, at("orders", "6"), id_="2", parentSnapshotId="1", replacesTable=True),
+            totals(30, at("totals", "1"), id_="3", parentSnapshotId="2", operation="restore"),
+        ],
+    )
+
+    with reader(engine) as connection:
+        found = cut_of(connection, [("db", "orders"), ("db", "totals")])
+
+    assert {table: cut.snapshot for table, cut in found.items()} == {
+        ("db", "orders"): "5",
+        ("db", "totals"): "3",
+    }
+
+
 def test_newest_snapshot_is_the_default(engine: Engine) -> None:
     fill(engine, bank())
 

@@ -21,13 +21,15 @@ class Line:
 
     `read[i]`: per source the snapshot up to which snapshot i read it; one that is not in the
     source's line fits no cut. `whole`: the snapshots that show nothing but what their own runs
-    read; every other one also shows what its ancestors read.
+    read; every other one also shows what its ancestors read. `restored`: the earlier snapshot that
+    each restore shows, None where that is not known.
     """
 
     table: Table
     snapshots: list[str]
     read: list[Mapping[Table, str]] = field(default_factory=list)
     whole: set[str] = field(default_factory=set)
+    restored: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +114,21 @@ def _places(lines: Sequence[Line]) -> dict[Table, _CutPlace]:
 def _positions(line: Line, index: Mapping[Table, Mapping[str, int]]) -> list[dict[Table, int]]:
     """Return per snapshot the place in each source's line where it stands.
 
-    What read nothing new stands where its parent stood; a whole replacement where its run read.
+    What read nothing new stands where its parent stood, a whole replacement where its run read, and
+    a restore where the snapshot stood that it shows.
     """
     sources = {
         source for read in line.read for source in read if source in index and source != line.table
     }
+    nowhere = dict.fromkeys(sources, UNKNOWN)
     farthest = dict.fromkeys(sources, -1)
     at = dict(farthest)
-    found = []
+    stood: dict[str | None, dict[Table, int]] = {}
     for snapshot, read in zip(line.snapshots, line.read, strict=True):
-        if snapshot in line.whole:
+        if snapshot in line.restored:
+            at = dict(stood.get(line.restored[snapshot], nowhere))
+            farthest = {source: place for source, place in at.items() if place != UNKNOWN}
+        elif snapshot in line.whole:
             farthest, at = {}, {}
         for source in sources.intersection(read):
             place = index[source].get(read[source])
@@ -129,5 +136,5 @@ def _positions(line: Line, index: Mapping[Table, Mapping[str, int]]) -> list[dic
                 at[source] = UNKNOWN
             else:
                 at[source] = farthest[source] = max(farthest.get(source, -1), place)
-        found.append(dict(at))
-    return found
+        stood[snapshot] = dict(at)
+    return list(stood.values())

@@ -22,23 +22,34 @@ SELECT * FROM snapshot_uses WHERE (flags & {NOT_THE_LAST}) = 0 AND run_id IN (
               SELECT id FROM datasets WHERE canonical_id IN (SELECT canonical_id FROM datasets WHERE id = :id)))"""
 
 
+_RESTORES = """
+SELECT snapshot_id FROM snapshots WHERE operation = 'restore' AND dataset_id IN (
+       SELECT id FROM datasets WHERE canonical_id IN (
+              SELECT canonical_id FROM datasets WHERE id = :id))"""
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """The output of one barrier of a run, or of a batch run, in a table, and the snapshot of
     each source up to which it read.
 
-    observed: some of this is not proven. whole: the output shows nothing but what this read.
+    observed: some of this is not proven. whole: those of the output that show nothing but what
+    this read. restored: the snapshot of the table that each restore of the output names, None where
+    that is not known.
     """
 
     written: list[str]
     read: dict[Table, str]
     observed: bool
-    whole: bool
+    whole: set[str]
+    restored: dict[str, str | None]
 
 
 def checkpoints_of(connection: Connection, table: Table) -> list[Checkpoint]:
     """The checkpoints that made snapshots of a table, whatever they call it."""
-    rows = connection.execute(_uses(), {"id": id_of("dataset", *table)}).all()
+    dataset = {"id": id_of("dataset", *table)}
+    rows = connection.execute(_uses(), dataset).all()
+    restores = set(connection.execute(_restores(), dataset).scalars())
     own = {row.dataset_id for row in rows if (row.namespace, row.name) == table}
     stated = stated_inputs(connection, {row.run_id for row in rows})
     uses: dict[tuple[int, int], list[Any]] = {}
@@ -50,28 +61,31 @@ def checkpoints_of(connection: Connection, table: Table) -> list[Checkpoint]:
             uses.setdefault((row.run_id, row.told_barrier), []).append(row)
     makers = {run for run, _ in uses}
     unsure = reading_other_tables_unknown(connection, makers, table)
-    checkpoints = [_checkpoint(of_one, table, unsure) for of_one in uses.values()]
+    checkpoints = [_checkpoint(of_one, table, unsure, restores) for of_one in uses.values()]
     return [one for one in checkpoints if one.written]
 
 
-def _checkpoint(uses: Sequence[Any], table: Table, unsure: Collection[int]) -> Checkpoint:
+def _checkpoint(
+    uses: Sequence[Any], table: Table, unsure: Collection[int], restores: Collection[str]
+) -> Checkpoint:
     sinks = [row for row in uses if row.direction == SINK and _name(row) == table]
     reads = [row for row in uses if row.direction == SOURCE]
     sources = [row for row in reads if _name(row) != table]
+    of_itself = max((_id(row) for row in reads if _name(row) == table), default=None)
     return Checkpoint(
         [_id(row) for row in sinks],
         {_name(row): _id(row) for row in sources},
         any(row.observed for row in (*sinks, *sources)) or uses[0].run_id in unsure,
-        bool(sinks) and _shows_only(sinks, reads, table),
+        {_id(row) for row in sinks if _shows_only(row, reads, table)},
+        {_id(row): of_itself for row in sinks if _id(row) in restores},
     )
 
 
-def _shows_only(sinks: Sequence[Any], reads: Sequence[Any], table: Table) -> bool:
+def _shows_only(sink: Any, reads: Sequence[Any], table: Table) -> bool:
     """Return whether a commit shows nothing but what its run read."""
-    flags = sinks[-1].flags
-    if flags & COMPLETES or not flags & REPLACES:
-        return bool(flags & COMPLETES)
-    is_first_of_stream = sinks[-1].told_barrier <= 1  # 0: a batch run
+    if sink.flags & COMPLETES or not sink.flags & REPLACES:
+        return bool(sink.flags & COMPLETES)
+    is_first_of_stream = sink.told_barrier <= 1  # 0: a batch run
     whole_reads = all(row.from_snapshot_id is None and _name(row) != table for row in reads)
     return is_first_of_stream and whole_reads
 
@@ -92,3 +106,8 @@ def _uses() -> TextClause:
                   FROM ({snapshot_lineage_from(_OF_MAKERS)}) AS used JOIN datasets place ON place.id = used.dataset_id
                  ORDER BY used.at"""
     return text(query).bindparams(bindparam("id", type_=BigInteger))
+
+
+@cache
+def _restores() -> TextClause:
+    return text(_RESTORES).bindparams(bindparam("id", type_=BigInteger))

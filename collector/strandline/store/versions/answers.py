@@ -239,6 +239,8 @@ def _line(connection: Connection, table: Table, checkpoints: Sequence[Checkpoint
     for one in checkpoints:
         for snapshot in one.written:
             sources.setdefault(snapshot, {}).update(one.read)
-    whole = {snapshot for one in checkpoints if one.whole for snapshot in one.written}
+    whole = {snapshot for one in checkpoints for snapshot in one.whole}
+    restored = {snapshot: named for one in checkpoints for snapshot, named in one.restored.items()}
     line, _ = snapshot_lines(connection, table)
-    return Line(table, line, [sources.get(snapshot, {}) for snapshot in line], whole)
+    read = [sources.get(snapshot, {}) for snapshot in line]
+    return Line(table, line, read, whole, restored)
