@@ -154,10 +154,14 @@ def digests(folder: Path) -> dict[str, str]:
 
 def pins_of(name: str) -> dict[str, str]:
     """Return the pinned files of a set: lines of `sha256 set/file` as sha256sum writes them."""
-    rows = [
-        line.split() for line in PINS.read_text().splitlines() if line and not line.startswith("#")
-    ]
-    return {file.split("/", 1)[1]: digest for digest, file in rows if file.startswith(name + "/")}
+    pins = {}
+    for line in PINS.read_text().splitlines():
+        if line and not line.startswith("#"):
+            digest, path = line.split()
+            folder, _, file = path.partition("/")
+            if folder == name:
+                pins[file] = digest
+    return pins
 
 
 def retrieve(name: str) -> Path:

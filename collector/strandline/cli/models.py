@@ -97,4 +97,7 @@ def _names_of(job: Job) -> tuple[str, str]:
 def _called(jobs: Sequence[Job], text: str) -> list[Job]:
     """Return the jobs of this name; if there are none, those that differ only in case."""
     exact = [job for job in jobs if text in _names_of(job)]
-    return exact or [job for job in jobs if text.lower() in map(str.lower, _names_of(job))]
+    if exact:
+        return exact
+    lowered = text.lower()
+    return [job for job in jobs if lowered in [name.lower() for name in _names_of(job)]]

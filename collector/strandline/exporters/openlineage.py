@@ -186,9 +186,11 @@ def _marquez_at_end(on_end: str, record: RunRecord, is_running: bool) -> list[Js
 
 
 def _openmetadata_shows(record: RunRecord) -> bool:
-    if not record.inputs or not record.outputs or record.design:
+    """Return whether a run has both sides, and is complete or a running stream."""
+    if record.design or not record.inputs or not record.outputs:
         return False
-    return record.state.state == "COMPLETE" or (record.state.streaming and record.state.live)
+    is_running_stream = record.state.streaming and record.state.live
+    return record.state.state == "COMPLETE" or is_running_stream
 
 
 def _openmetadata_event(event: Json) -> Json:

@@ -63,8 +63,10 @@ def shape_of(record: RunRecord) -> Json:
 def without(value: Any, keys: tuple[str, ...]) -> Any:
     """Return JSON without these facets, wherever they stand."""
     if isinstance(value, dict):
-        return {key: without(one, keys) for key, one in value.items() if key not in keys}
-    return [without(one, keys) for one in value] if isinstance(value, list) else value
+        return {key: without(member, keys) for key, member in value.items() if key not in keys}
+    if isinstance(value, list):
+        return [without(item, keys) for item in value]
+    return value
 
 
 def _event(record: RunRecord, kind: str, at: int) -> Json:

@@ -147,10 +147,12 @@ def is_weak(edge: Item) -> bool:
 
 
 def left_out(graph: Graph) -> list[str]:
-    """One line for everything that the graph does not show."""
+    """Return a line for each kind of thing that the graph does not show."""
     hidden = graph.get("hidden") or {}
-    lines = [] if graph.get("complete", True) else [f"cut by {graph.get('truncatedBy') or 'limit'}"]
-    return lines + [f"not shown: {number} {what}" for what, number in hidden.items() if number]
+    lines = [f"not shown: {number} {what}" for what, number in hidden.items() if number]
+    if not graph.get("complete", True):
+        lines.insert(0, f"cut by {graph.get('truncatedBy') or 'limit'}")
+    return lines
 
 
 WRITERS: Mapping[str, tuple[str, Callable[[Graph], str]]] = {

@@ -157,10 +157,12 @@ def _is_webhook(place: str, length: int) -> bool:
 def _without_slashed_login(place: str) -> str:
     """Return a place without a login whose password has slashes, as secret keys have."""
     authority, _, path = place.partition("/")
-    port = authority.rpartition(":")[2] if ":" in authority else ""
-    is_place = port.isdigit() or port.endswith("]") or authority.startswith("arn:")
-    is_login = port and not is_place and "@" not in authority and "@" in path
-    return path.partition("@")[2] if is_login else place
+    if "@" in authority or "@" not in path or authority.startswith("arn:"):
+        return place
+    behind_colon = authority.rpartition(":")[2] if ":" in authority else ""
+    if not behind_colon or behind_colon.isdigit() or behind_colon.endswith("]"):
+        return place  # a host, with its port or as an IPv6 address
+    return path.partition("@")[2]
 
 
 def _cut_opaque(address: re.Match[str]) -> str:
