@@ -131,7 +131,14 @@ def test_a_table_without_snapshots_has_nothing_to_expire(
         == "bank.a: no snapshot of it is known, so there is nothing to expire\n"
     )
     assert main(["expire", "bank.a", "--json"], {"STRANDLINE_DATABASE_URL": sqlite_url}) == 0
-    assert json.loads(capsys.readouterr().out) == {"table": "bank.a", "expirable": [], "kept": []}
+    assert json.loads(capsys.readouterr().out) == {
+        "namespace": "hive://lake",
+        "name": "bank.a",
+        "expirable": [],
+        "expirableCount": 0,
+        "kept": [],
+        "keptCount": 0,
+    }
 
 
 @pytest.fixture

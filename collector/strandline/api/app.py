@@ -56,8 +56,7 @@ from strandline.api.writer.writing_process import WritingProcess, decode_and_wri
 from strandline.errors import StrandlineError
 from strandline.logs import Bugs, make_log
 from strandline.metrics import Metrics
-from strandline.runtime.attendance import attendance
-from strandline.runtime.coordinator import Intervals
+from strandline.runtime.coordinator import Intervals, attendance
 from strandline.runtime.follower import Follower
 from strandline.runtime.heap import bytes_in_use
 from strandline.runtime.job_memory import JobMemory

@@ -7,8 +7,10 @@ log's lock, on the newest model, so nothing happens twice; a server that dies ha
 nothing.
 """
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from sqlalchemy import Connection, Engine, or_, select
 
@@ -26,6 +28,7 @@ from strandline.core.versions.root_barriers import (
 )
 from strandline.core.versions.strong_weak import ago
 from strandline.runtime.follower import Follower
+from strandline.runtime.periodic import Turns
 from strandline.store.lineage.run_state import StateColumns
 from strandline.store.schema.run_tables import runs
 from strandline.store.sql.engine import read_from
@@ -33,6 +36,7 @@ from strandline.store.versions.snapshot_history import commit_times, heads_of
 
 Snapshot = tuple[Table, str]
 MICRO = 1_000_000
+TICK_SECONDS = 0.5
 AT_ONCE = 500
 TURNS = 10
 AT_A_TURN = 200  # jobs, or a few more: who asks for a version waits meanwhile
@@ -165,3 +169,15 @@ def _cuts(
         if domain.name not in cuts:
             cuts |= {cut.domain: cut for cut in cut_through(model, domain, heads, now)}
     return list(cuts.values())
+
+
+def attendance(
+    engine: Engine, follower: Follower, intervals: Intervals, complain: Callable[[str], None]
+) -> Turns:
+    """Return the thread that does what is due until it is stopped."""
+    turn = count()
+
+    def attend_in_turn() -> None:
+        attend(engine, follower, intervals, time.time(), next(turn))
+
+    return Turns("attendance", attend_in_turn, TICK_SECONDS, complain)

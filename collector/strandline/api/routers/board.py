@@ -15,8 +15,8 @@ from typing_extensions import TypedDict
 from strandline.api.http.answers import JSON, Hidden
 from strandline.api.http.route import Route, refused
 from strandline.api.http.session import ReadSession
-from strandline.api.routers.versions import named
 from strandline.core.access.granted import Access
+from strandline.core.openlineage.names import named
 from strandline.core.versions.delays import staleness
 from strandline.core.versions.facts import Table
 from strandline.core.versions.members import version, versions

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping
 from heapq import nsmallest
-from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import APIRouter
@@ -14,7 +13,7 @@ from typing_extensions import TypedDict
 from strandline.api.http.answers import JSON, TableName
 from strandline.api.http.route import Route, refused
 from strandline.api.http.session import AdminSession, ReadSession
-from strandline.api.routers.versions import named
+from strandline.core.openlineage.names import named
 from strandline.core.versions.checkpoint import Decision, decide
 from strandline.core.versions.completions import Completions
 from strandline.core.versions.expirable import pins
@@ -34,7 +33,7 @@ from strandline.questions.versions import (
 )
 from strandline.store.sql.engine import read_from
 from strandline.store.sql.pages import encode_cursor
-from strandline.store.versions.answers import expiry_of
+from strandline.store.versions.answers import expiry_answer, expiry_of
 from strandline.store.versions.delay_answers import delay_answer
 from strandline.store.versions.fact_log import mark_roots
 from strandline.store.versions.hidden_names import sees_domain
@@ -235,14 +234,7 @@ def get_expirable(query: Annotated[ExpirableQuery, InQuery()], session: ReadSess
         outside = outside_of(model, session.settings.retention_days, now, session.access)
     with read_from(session.whole_engine) as connection:  # whoever needs a snapshot counts
         found = expiry_of(connection, table, needed, now, readers, outside)
-    kept = islice(found.kept(), query.limit)
-    return {
-        **named(table),
-        "expirable": list(found.expirable),
-        "expirableCount": len(found.expirable),
-        "kept": [{"snapshotId": one.snapshot, "reasons": list(one.reasons)} for one in kept],
-        "keptCount": found.kept_count,
-    }
+    return expiry_answer(table, found, query.limit)
 
 
 @router.post("/rollbacks", response_model=RollbackPlan, responses=refused(404, 409))

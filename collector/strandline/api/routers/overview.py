@@ -19,7 +19,7 @@ from strandline.api.http.answers import JSON
 from strandline.api.http.auth import GRANTED_STILL
 from strandline.api.http.route import Route
 from strandline.api.http.session import ReadSession, Session
-from strandline.api.routers.versions import named
+from strandline.core.openlineage.names import named
 from strandline.core.versions.delays import staleness
 from strandline.core.versions.facts import Table
 from strandline.core.versions.members import versions

@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 from strandline.api.http.answers import JSON
 from strandline.api.http.route import Route, refused
 from strandline.api.http.session import ReadSession, Session
+from strandline.core.openlineage.names import named
 from strandline.core.openlineage.times import micros_of
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
@@ -282,8 +283,3 @@ def tables_of(connection: Connection, model: Model, named: Sequence[Named]) -> l
     )
     call(connection, model, tables)
     return tables
-
-
-def named(table: tuple[str, str]) -> dict[str, Any]:
-    """Return a table or job as JSON shows it."""
-    return {"namespace": table[0], "name": table[1]}

@@ -22,7 +22,7 @@ from strandline.escaping import escaped
 from strandline.execution.expiry import Round
 from strandline.execution.iceberg_tables import IcebergTables, catalog_properties
 from strandline.settings import Settings
-from strandline.store.versions.answers import expiry_of
+from strandline.store.versions.answers import expiry_answer, expiry_of
 from strandline.store.versions.outside_readers import outside_of
 
 SHOWN = 20
@@ -37,13 +37,7 @@ def run(options: Namespace, settings: Settings) -> int:
     with model_of(settings) as (connection, model):
         table = table_called(connection, model, options.table)
         found = _found(connection, model, table, settings)
-    answer = {
-        "table": table[1],
-        "expirable": list(found.expirable),
-        "kept": [
-            {"snapshotId": one.snapshot, "reasons": list(one.reasons)} for one in found.kept()
-        ],
-    }
+    answer = expiry_answer(table, found)
     tell(answer, lambda: _lines(model.call(table), found), as_json=options.json)
     return 0
 

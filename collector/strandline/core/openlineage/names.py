@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from hashlib import blake2b
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
@@ -168,6 +168,11 @@ def naming_of(patterns: Sequence[str]) -> Naming:
 
 
 _EMPTY_HASH = blake2b(digest_size=8)
+
+
+def named(pair: tuple[str, str]) -> dict[str, Any]:
+    """Return a table or job as JSON shows it."""
+    return {"namespace": pair[0], "name": pair[1]}
 
 
 def id_of(kind: str, *parts: str) -> int:

@@ -6,10 +6,12 @@ Readings with their lag, what blocks them, cuts, expiry.
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection
 
+from strandline.core.openlineage.names import named
 from strandline.core.versions.consistent_cut import Excluded, Line, greatest_cut
 from strandline.core.versions.expirable import Expiry, Pin, expiry
 from strandline.core.versions.facts import Job, Table
@@ -66,8 +68,7 @@ def latest_of(connection: Connection, table: Table) -> str:
 def reading_answer(one: Reading | Latest, now: float) -> dict[str, Any]:
     """A table of an answer, as JSON shows it."""
     shown: dict[str, Any] = {
-        "namespace": one.table[0],
-        "name": one.table[1],
+        **named(one.table),
         "snapshotId": one.snapshot,
     }
     if isinstance(one, Latest):
@@ -126,8 +127,8 @@ def holders_answer(holders: Iterable[Holder], now: float) -> list[dict[str, Any]
         {
             "job": None
             if one.state in ("BASE_TABLE", "UNTRACKED")
-            else {"namespace": one.namespace, "name": one.name},
-            "table": {"namespace": one.table[0], "name": one.table[1]},
+            else named((one.namespace, one.name)),
+            "table": named(one.table),
             "state": one.state,
             "barrier": one.barrier,
             "last": one.last,
@@ -161,6 +162,20 @@ def expiry_of(
         if pin.snapshot in line
     ]
     return expiry(line, [*needed, *leases, *theirs, *begun], others)
+
+
+def expiry_answer(table: Table, found: Expiry, limit: int | None = None) -> dict[str, Any]:
+    """Return what is expirable as REST and the command show it; the oldest `limit` of what is kept."""
+    return {
+        **named(table),
+        "expirable": list(found.expirable),
+        "expirableCount": len(found.expirable),
+        "kept": [
+            {"snapshotId": one.snapshot, "reasons": list(one.reasons)}
+            for one in islice(found.kept(), limit)
+        ],
+        "keptCount": found.kept_count,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +218,7 @@ def cut_answer(connection: Connection, tables: Sequence[Table]) -> list[dict[str
     found = cut_of(connection, tables)
     return [
         {
-            "namespace": table[0],
-            "name": table[1],
+            **named(table),
             "snapshotId": found[table].snapshot,
             "observed": found[table].observed,
         }

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from strandline.core.openlineage.names import named
 from strandline.core.versions.delays import Delay, delay, staleness
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
@@ -29,29 +30,25 @@ def delay_answer(
     writer = model.writer(table)
     reasons = [holder.reason(now) for holder in held_by(model, [table])]
     return {
-        **_named(table),
+        **named(table),
         "label": model.call(table),
-        "writer": _named(writer) if writer is not None else None,
+        "writer": named(writer) if writer is not None else None,
         "blockedBy": list(dict.fromkeys(reasons)),
         "delay": _delay(found, labels_of(connection, parts)) if found is not None else None,
         "staleness": {
             "barrier": stale.barrier,
             "seconds": stale.seconds,
             "localSeconds": stale.local_seconds,
-            "job": _named(stale.job) if stale.job is not None else None,
+            "job": named(stale.job) if stale.job is not None else None,
         },
     }
-
-
-def _named(pair: tuple[str, str]) -> dict[str, str]:
-    return {"namespace": pair[0], "name": pair[1]}
 
 
 def _delay(found: Delay, labels: Mapping[Table, str]) -> dict[str, Any]:
     parts = [
         {
-            "table": _named(part.table) | {"label": labels.get(part.table, part.table[1])},
-            "job": _named(part.job) if part.job else None,
+            "table": named(part.table) | {"label": labels.get(part.table, part.table[1])},
+            "job": named(part.job) if part.job else None,
             "kind": part.kind,
             "seconds": part.seconds,
         }

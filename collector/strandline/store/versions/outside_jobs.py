@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, select
 
 from strandline.core.changes.extraction import SINK, SOURCE
+from strandline.core.openlineage.names import named
 from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
 from strandline.store.lineage.lookup import ids_of_names
@@ -39,12 +40,8 @@ class OutsideJob(NamedTuple):
 def outside_answer(one: OutsideJob) -> dict[str, Any]:
     """Such a job as JSON shows it."""
     tables = {"writes": one.writes, "reads": one.reads, "makes": one.makes}
-    listed = {what: [_named(table) for table in found] for what, found in tables.items()}
-    return {"job": _named(one.job), **listed, "running": one.runs}
-
-
-def _named(one: tuple[str, str]) -> dict[str, str]:
-    return {"namespace": one[0], "name": one[1]}
+    listed = {what: [named(table) for table in found] for what, found in tables.items()}
+    return {"job": named(one.job), **listed, "running": one.runs}
 
 
 def jobs_outside(

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from strandline.core.openlineage.names import named
 from strandline.core.versions.rollback import Plan
 
 
@@ -12,8 +13,8 @@ def plan_answer(found: Plan) -> dict[str, Any]:
         "group": found.domain,
         "barrier": found.barrier,
         "generation": found.generation,
-        "tables": [{"namespace": table[0], "name": table[1]} for table in found.tables],
-        "jobs": [{"namespace": job[0], "name": job[1]} for job in found.jobs],
+        "tables": [named(table) for table in found.tables],
+        "jobs": [named(job) for job in found.jobs],
         "steps": [
             {
                 "action": step.action,
