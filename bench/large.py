@@ -119,10 +119,11 @@ def _ask(
     with serving(url) as (port, pid):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         before = peak_mebibytes(pid)
-        first, first_cpu, size = _timed(connection, full)
+        first, first_cpu, answer = _timed(connection, full)
         grown = peak_mebibytes(pid) - before
         again = sorted(_timed(connection, full) for _ in range(ASKED_AGAIN))[ASKED_AGAIN // 2]
-    note = f"{size >> 10} KiB"
+    cut = ", cut" if b'"complete":false' in answer else ""
+    note = f"{len(answer) >> 10} KiB{cut}"
     record(figure, first, "s", most=seconds, note=note)
     record(f"{figure}.again", again[0], "s", most=seconds, note=note)
     record(f"{figure}.cpu", first_cpu, "s", most=cpu, note=note)
@@ -130,8 +131,8 @@ def _ask(
     record(f"{figure}.memory", grown, "MiB", most=mebibytes, note=note)
 
 
-def _timed(connection: http.client.HTTPConnection, path: str) -> tuple[float, float, int]:
-    """Return the seconds, the seconds of processor time and the bytes of an answer."""
+def _timed(connection: http.client.HTTPConnection, path: str) -> tuple[float, float, bytes]:
+    """Return the seconds, the seconds of processor time and an answer."""
     began, cpu = time.perf_counter(), cpu_micros(os.getpid())
-    size = len(get(connection, path))
-    return time.perf_counter() - began, (cpu_micros(os.getpid()) - cpu) / 1e6, size
+    answer = get(connection, path)
+    return time.perf_counter() - began, (cpu_micros(os.getpid()) - cpu) / 1e6, answer

@@ -345,6 +345,17 @@ def test_column_option_shows_one_column(lineage: Command) -> None:
     ]
 
 
+def test_table_and_column_are_asked_for_in_one_word(lineage: Command) -> None:
+    one_word = lineage("bank.debits.amount", "--direction", "upstream")
+    by_option = lineage("bank.debits", "--column", "amount", "--direction", "upstream")
+    misspelt = lineage("bank.debits.amuont")
+
+    assert one_word == by_option
+    assert one_word[0] == 0
+    assert misspelt[0] == 2
+    assert "'amuont'; did you mean amount" in misspelt[2]
+
+
 def test_as_of_shows_past_lineage(lineage: Command) -> None:
     _, out, _ = lineage(
         "bank.balance", "--direction", "downstream", "--as-of", "2026-11-20T12:00:21.5Z"

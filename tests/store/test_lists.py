@@ -9,8 +9,10 @@ from sqlalchemy.event import listen
 
 from strandline.core.openlineage.moments import moment
 from strandline.core.openlineage.times import micros_of
+from strandline.store.catalog.details import dataset_detail
 from strandline.store.catalog.filters import ALL, Filter, states_called
 from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
+from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
 from strandline.store.questions.namespaces import namespace_overview
 from strandline.store.schema.run_tables import runs
@@ -209,7 +211,9 @@ def test_a_dataset_is_listed_with_the_newest_snapshot_of_its_main_branch(engine:
 
     with engine.connect() as connection:
         items = datasets_page(connection, ALL, NOW, 10, None)["items"]
+        detail = dataset_detail(connection, node_called(connection, "bank.load"), NOW)
 
+    assert detail["newestSnapshot"]["snapshotId"] == "s2"
     assert {one["name"]: one["latestSnapshot"] for one in items} == {
         "bank.load": {
             "snapshotId": "s2",
@@ -255,8 +259,10 @@ def test_newest_snapshot_is_the_last_commit_rather_than_the_last_seen(
 
     with engine.connect() as connection:
         (item,) = datasets_page(connection, ALL, NOW, 10, None)["items"]
+        detail = dataset_detail(connection, node_called(connection, "bank.load"), NOW)
 
     assert item["latestSnapshot"]["snapshotId"] == "s2"
+    assert detail["newestSnapshot"]["snapshotId"] == "s2"
 
 
 @pytest.mark.parametrize("as_of", [None, NOW - 1])

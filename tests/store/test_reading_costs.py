@@ -1,6 +1,6 @@
 """The cost of a walk depends on its answer only, counted in SQLite VM steps."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -12,21 +12,25 @@ from strandline.core.walk import Direction
 from strandline.store.catalog.lists import runs_called
 from strandline.store.catalog.newest_runs import newest_run_ids
 from strandline.store.ingest.take import Record
-from strandline.store.lineage import job_steps
+from strandline.store.lineage import job_steps, known_jobs
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.job_steps import Leave
+from strandline.store.lineage.known_jobs import KnownJob, load_jobs
 from strandline.store.lineage.last_runs import LAST_BATCHES
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import RECENT_RUNS
 from strandline.store.lineage.run_state import rows_of_runs
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.view import View
+from strandline.store.questions.impact import Removal, impact_of
 from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.schema.snapshot_tables import job_barriers
 from strandline.store.versions.fact_log import RUN, VersionNews
 from strandline.store.versions.facts_from_rows import facts_of
 from worlds.builders import QUERY
 from worlds.scenarios.bank import FACET, bank
+from worlds.scenarios.plain import columns as columns_from
 from worlds.scenarios.plain import parent, run
 from worlds.scenarios.taking import fill, reader, view
 
@@ -96,6 +100,25 @@ def test_each_level_of_a_walk_takes_no_statement(engine: Engine) -> None:
     one, four = (len(statements_of(engine, depth)) for depth in (1, 4))
 
     assert four == one
+
+
+def test_impact_reads_each_job_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its walks between tables and between columns share them."""
+    made = [columns_from(f"t{at + 1}", id=(f"t{at}", "id")) for at in range(6)]
+    fill(engine, [run("COMPLETE", at, f"j{at}", [f"t{at}"], [made[at]]) for at in range(6)])
+    read: list[int] = []
+
+    def counted(connection: Connection, seen: View, names: Collection[int]) -> dict[int, KnownJob]:
+        read.extend(names)
+        return load_jobs(connection, seen, names)
+
+    monkeypatch.setattr(known_jobs, "load_jobs", counted)
+    with reader(engine) as connection:
+        node = node_called(connection, "t1")
+        affected = impact_of(connection, Removal(node, None, NOW, None, 100))["affected"]
+
+    assert affected == {"columns": 5, "datasets": 5, "jobs": 5}
+    assert len(read) == len(set(read)) == 5
 
 
 def statements_of(engine: Engine, depth: int) -> list[str]:

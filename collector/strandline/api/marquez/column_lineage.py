@@ -19,8 +19,9 @@ from strandline.core.openlineage.names import id_of
 from strandline.core.walk import Direction
 from strandline.errors import NotFoundError
 from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.known_jobs import KnownJobs
 from strandline.store.lineage.lookup import Node, node_text
-from strandline.store.lineage.relations import job_edges_of
+from strandline.store.lineage.relations import with_known_runs
 from strandline.store.lineage.run_state import iso
 from strandline.store.lineage.table_lineage import Question, jobs_for
 from strandline.store.marquez.datasets import groups_of, node_of_row, rows_of
@@ -73,9 +74,9 @@ def get_column_lineage(query: Annotated[ColumnsQuery, InQuery()], session: ReadS
 
 def _outputs(connection: Connection, start: Start) -> list[Node]:
     """Return the datasets that a job makes, or that what ran below it makes."""
-    jobs = jobs_for(connection, start.node, start.view)
-    edges = job_edges_of(connection, start.view, jobs)
-    written = {edge.dataset for edge in edges if edge.direction == SINK}
+    known = KnownJobs(connection, with_known_runs(connection, start.view))
+    jobs = known.called(jobs_for(connection, start.node, known)).values()
+    written = {edge.dataset for job in jobs for edge in job.edges if edge.direction == SINK}
     rows = rows_of(connection, written).values()
     return sorted(map(node_of_row, rows), key=lambda node: (node.namespace, node.name))
 

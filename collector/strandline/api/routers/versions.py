@@ -37,9 +37,10 @@ from strandline.errors import (
 )
 from strandline.questions.parameters import Word
 from strandline.questions.versions import Compared, Named, Renewal, Versions
+from strandline.store.catalog.newest_snapshots import newest_snapshot_rows
 from strandline.store.lineage.lookup import dataset_of
 from strandline.store.lineage.run_state import iso
-from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
+from strandline.store.lineage.snapshot_lineage import snapshot_answer
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.sql.engine import read_from
 from strandline.store.versions.answers import (
@@ -267,8 +268,9 @@ def _newest(connection: Connection, tables: Sequence[Table]) -> list[Answer]:
     labels = labels_of(connection, tables)
     answers = []
     for table in tables:
-        page = snapshots_of(connection, dataset_of(connection, *table), 1, None)
-        shown = snapshot_answer(page.rows[0]) if page.rows else None
+        dataset = dataset_of(connection, *table).id
+        newest = newest_snapshot_rows(connection, [dataset]).get(dataset)
+        shown = None if newest is None else snapshot_answer(newest)
         answers.append(named(table) | {"label": labels[table], "newest": shown})
     return answers
 

@@ -69,7 +69,7 @@ def run(options: Namespace, settings: Settings) -> int:
     snapshots = options.snapshots or options.snapshot is not None
     with answering(options, settings, of_database) as ask:
         if options.format not in (None, "json"):
-            return print_export(ask("/lineage", parameters), "/lineage", options.format)
+            return print_export(_lineage(ask, parameters)[0], "/lineage", options.format)
         text = (_json if options.json else _as_text)(
             ask, parameters, snapshots=snapshots, snapshot=options.snapshot
         )
@@ -177,11 +177,24 @@ def _fault_of_run(options: Namespace) -> str | None:
     )
 
 
+def _lineage(ask: Ask, parameters: Mapping[str, Any]) -> tuple[Json, str]:
+    """Return the lineage and its granularity: of TABLE.COLUMN that of the column."""
+    granularity = str(parameters.get("granularity") or "table")
+    try:
+        return ask("/lineage", parameters), granularity
+    except NotFoundError:
+        only_tables = parameters.get("kind") or parameters.get("collapse", "none") != "none"
+        if granularity == "column" or len(parameters["node"]) > 1 or only_tables:
+            raise
+        return ask("/lineage", {**parameters, "granularity": "column"}), "column"
+
+
 def _as_text(
     ask: Ask, parameters: Mapping[str, Any], *, snapshots: bool, snapshot: str | None
 ) -> str:
-    answer, direction = escaped_answer(ask("/lineage", parameters)), str(parameters["direction"])
-    if parameters.get("granularity") == "column":
+    lineage, granularity = _lineage(ask, parameters)
+    answer, direction = escaped_answer(lineage), str(parameters["direction"])
+    if granularity == "column":
         parts = [column_text(answer, direction)]
     else:
         parts = [lineage_text(answer, _starts(answer, len(parameters["node"])), direction)]
@@ -205,7 +218,7 @@ def _starts(answer: Json, requested: int) -> list[str]:
 
 
 def _json(ask: Ask, parameters: Mapping[str, Any], *, snapshots: bool, snapshot: str | None) -> str:
-    answer = ask("/lineage", parameters)
+    answer, _ = _lineage(ask, parameters)
     snapshot_lineage = _snapshots(ask, parameters, answer, snapshot) if snapshots else None
     return json.dumps(
         answer if not snapshots else {"lineage": answer, "snapshots": snapshot_lineage}, indent=2

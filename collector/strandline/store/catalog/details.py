@@ -16,6 +16,7 @@ from strandline.store.catalog.lists import (
     runs_called,
 )
 from strandline.store.catalog.newest_runs import newest_run_ids
+from strandline.store.catalog.newest_snapshots import newest_snapshot_rows
 from strandline.store.lineage.children import (
     children_answer,
     outcomes,
@@ -27,7 +28,7 @@ from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.facets import facets_of, merged_facets, quarantined, quarantined_each
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.run_snapshots import run_snapshots
-from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
+from strandline.store.lineage.snapshot_lineage import snapshot_answer
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.schema.relation_tables import relations
@@ -39,13 +40,13 @@ def dataset_detail(connection: Connection, dataset: Node, now: int) -> Answer:
     rows = connection.execute(select(datasets).where(datasets.c.canonical_id == dataset.id)).all()
     ids = [row.id for row in rows]
     canonical = next(row for row in rows if row.id == dataset.id)
-    newest = snapshots_of(connection, dataset, 1, None).rows
+    newest = newest_snapshot_rows(connection, [dataset.id]).get(dataset.id)
     return dataset_answer(canonical) | {
         "createdAt": _least(rows),
         "names": _names(connection, rows),
         "facets": merged_facets(connection, DATASET, ids),
         "quarantined": quarantined(connection, DATASET, ids),
-        "newestSnapshot": snapshot_answer(newest[0]) if newest else None,
+        "newestSnapshot": None if newest is None else snapshot_answer(newest),
         **drop_answers(connection, [dataset.id], now)[dataset.id],
     }
 

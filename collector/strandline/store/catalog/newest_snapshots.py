@@ -1,4 +1,4 @@
-"""The newest snapshot of each dataset of a list: the last commit, and the rows after it."""
+"""The newest snapshot of datasets: the last commit, and the rows after it."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -24,7 +24,13 @@ _ONLY_READ = (snapshots.c.committed_at.is_(None), snapshots.c.run_id == 0)
 
 
 def newest_snapshots(connection: Connection, ids: Sequence[int]) -> dict[int, Answer]:
-    """Return the newest snapshot of each of these canonical datasets that has one.
+    """Return the newest snapshot of each of these canonical datasets that has one, as lists show it."""
+    rows = newest_snapshot_rows(connection, ids)
+    return {dataset: _answer(row) for dataset, row in rows.items()}
+
+
+def newest_snapshot_rows(connection: Connection, ids: Sequence[int]) -> dict[int, Any]:
+    """Return the row of the newest snapshot of each of these canonical datasets that has one.
 
     Snapshots that an event places on another branch do not count. One that only reads report may be
     old: their time says nothing about its commit. So it counts where nothing better is known.
@@ -40,7 +46,7 @@ def newest_snapshots(connection: Connection, ids: Sequence[int]) -> dict[int, An
         only_read = _newest_where(connection.dialect.name, _ONLY_READ)
         for row in connection.execute(only_read, {"ids": others}):
             rows_of[row.canonical_id].append(row)
-    return {dataset: _answer(_newest(rows)) for dataset, rows in rows_of.items()}
+    return {dataset: _newest(rows) for dataset, rows in rows_of.items()}
 
 
 @cache

@@ -5,14 +5,13 @@ stored: a job has the product of its inputs and outputs.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from strandline.core.changes.extraction import SINK
 from strandline.core.stopping import go_on
 from strandline.core.walk import Direction
 from strandline.store.lineage.edge_sets import SetUse, edge_sets_of
@@ -22,7 +21,7 @@ from strandline.store.lineage.job_steps import (
     JobRelations,
     StatedSources,
     by_job,
-    sources_in,
+    stated_sources,
 )
 from strandline.store.lineage.recent_runs import JobEdge, Seen
 from strandline.store.lineage.renamed_columns import RenamedColumns, renamed_columns_of
@@ -131,13 +130,16 @@ class NearEnds:
         return [edge for _, edge in sorted(found, key=lambda pair: pair[0])]
 
 
+NOTHING = NearEnds()
+
+
 class JobColumns:
     """The edges of columns of one job."""
 
     def __init__(self, sinks: Sequence[SinkColumns]) -> None:
         self.sinks = sinks
-        self._sources, self._targets = NearEnds(), NearEnds()
-        edges = (sink.edge(stated) for sink in sinks for stated in sink.stated)
+        edges = [sink.edge(stated) for sink in sinks for stated in sink.stated]
+        self._sources, self._targets = (NearEnds(), NearEnds()) if edges else (NOTHING, NOTHING)
         for number, edge in enumerate(edges):
             go_on()
             self._targets.add(number, edge.target, edge)
@@ -203,23 +205,27 @@ def columns_above(column: str) -> list[str]:
 
 
 def columns_of_jobs(
-    connection: Connection, edges: Collection[JobEdge], until: int | None = None
+    connection: Connection,
+    relations: Mapping[int, JobRelations],
+    sources: StatedSources,
+    until: int | None = None,
 ) -> dict[int, JobColumns]:
     """Return the edges of columns of jobs.
 
     They are those that events state for each sink (stated_edges.py) and whole sources
-    (job_steps.py). What several runs of a job state alike is one edge. Columns have the names that
-    they have now, or had at the moment `until`.
+    (job_steps.py). `sources` has all sinks for which something is stated. What several runs of a
+    job state alike is one edge. Columns have the names that they have now, or had at the moment
+    `until`.
     """
-    runs = {edge.run for edge in edges if edge.direction == SINK}
+    runs = {run for run, _ in sources.of_sinks}
     sets = edge_sets_of(connection, runs, columns=True)
-    sources, stated = StatedSources(sources_in(sets), sets.views), StatedEdges(sets)
     tables = {use.sink for uses in sets.of_run.values() for use in uses}
     tables |= {edge.source for of_set in sets.edges.values() for edge in of_set}
     renamed = renamed_columns_of(connection, tables, until, runs)
+    stated = StatedEdges(sets)
     return {
-        job: JobColumns(list(_sinks(relations, sources, stated, renamed)))
-        for job, relations in by_job(edges).items()
+        job: JobColumns(list(_sinks(of_job, sources, stated, renamed)))
+        for job, of_job in relations.items()
     }
 
 
@@ -227,7 +233,8 @@ def edges_of(
     connection: Connection, edges: Collection[JobEdge], until: int | None = None
 ) -> Iterator[ColumnEdge]:
     """Yield all edges of columns of the jobs of these edges, now or at the moment `until`."""
-    for job in columns_of_jobs(connection, edges, until).values():
+    sources = stated_sources(connection, edges)
+    for job in columns_of_jobs(connection, by_job(edges), sources, until).values():
         yield from job.edges()
 
 

@@ -27,13 +27,15 @@ from strandline.store.lineage.column_edges import (
     JobColumns,
     Origin,
     columns_of_jobs,
+    edges_of,
     uncovered,
 )
 from strandline.store.lineage.facets import value_of
 from strandline.store.lineage.failures import opaque_steps
 from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.hidden_nodes import hidden_beside
-from strandline.store.lineage.known_jobs import KnownJob, KnownJobs
+from strandline.store.lineage.job_steps import by_job
+from strandline.store.lineage.known_jobs import KnownJob, KnownJobs, stated_of
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import (
@@ -117,11 +119,15 @@ class Columns:
         shown = without_nested(self.connection, edges, self.jobs)
         until = self.asked.view.at if self.asked.view.past else None
         if len(shown) < len(edges):
-            return columns_of_jobs(self.connection, shown, until)
-        new = [edge for edge in edges if edge.job not in self._columns]
+            relations = by_job(shown)
+            return columns_of_jobs(self.connection, relations, stated_of(jobs.values()), until)
+        new = {id_: job for id_, job in jobs.items() if id_ not in self._columns}
         if new:
-            self._columns |= columns_of_jobs(self.connection, new, until)
-        return {id_: self._columns[id_] for id_ in jobs if id_ in self._columns}
+            relations = {id_: job.relations for id_, job in new.items()}
+            self._columns |= columns_of_jobs(
+                self.connection, relations, stated_of(new.values()), until
+            )
+        return {id_: self._columns[id_] for id_ in jobs}
 
     def _leaving(
         self, nodes: Sequence[Column], way: Direction, columns: Mapping[int, JobColumns]
@@ -189,10 +195,45 @@ def _between_datasets(step: WalkStep[Column]) -> WalkStep[int]:
     return WalkStep(source, step.via[0], target)
 
 
+@dataclass(frozen=True, slots=True)
+class WalkedColumns:
+    """A walk between columns as its key sees it.
+
+    `nodes` has the columns as JSON shows them, the nearest first, each with its strongest
+    dependency; `steps` lead between them. `names` has their datasets, and the jobs.
+    """
+
+    graph: Columns
+    found: Walk[Column]
+    nodes: Mapping[Column, Answer]
+    steps: Sequence[tuple[Column, Column, WalkStep[Column]]]
+    names: Mapping[int, Answer]
+
+    def outcome(self, connection: Connection) -> Answer:
+        """Return what the answer says of its size."""
+        view = self.graph.asked.view
+        hidden = len(self.graph.looked.hidden(connection, view))
+        size = outcome(self.found, view, hidden, hidden_beside(connection, self.names))
+        size["hidden"]["dependencies"] = len(self.graph.left_out)
+        return size
+
+    def id_of(self, node: Column) -> str | None:
+        """Return the id of a column or a job in answers; None if the key does not see it."""
+        shown = self.nodes.get(node) or self.names.get(node[0])
+        return None if shown is None else shown["id"]
+
+
 def column_lineage_of(connection: Connection, asked: Question, column: str | None = None) -> Answer:
     """Return the lineage of one column of a dataset, or of all, or of all that a job makes."""
+    return columns_answer(connection, walk_columns(connection, Columns(connection, asked), column))
+
+
+def walk_columns(
+    connection: Connection, graph: Columns, column: str | None = None
+) -> WalkedColumns:
+    """Walk from a column, or from all columns of the nodes of the graph's question."""
     by_index(connection)
-    graph = Columns(connection, asked)
+    asked = graph.asked
     of_nodes = [(node, starts_of(graph, node, column)) for node in asked.starts]
     starts = [start for _, of_node in of_nodes for start in of_node]
     graph.jobs = frozenset(
@@ -202,89 +243,80 @@ def column_lineage_of(connection: Connection, asked: Question, column: str | Non
     found = walk(graph, starts, asked.direction, asked.depth, asked.most)
     if column is not None and not found.steps and not asked.view.past:
         refuse_unknown(connection, asked.node, column, asked.view)
-    answer = columns_answer(connection, graph, found, starts)
-    del answer["names"]
-    return answer
+    return shown_columns(connection, graph, found, starts)
 
 
-def columns_answer(
-    connection: Connection, graph: Columns, found: Walk[Column], starts: Sequence[Column]
-) -> Answer:
-    """Return the result of a walk as JSON; `names` are the names of columns and jobs there."""
-    jobs = {step.via for step in found.steps} | {
-        start for start in starts if start[0] in graph.jobs
-    }
+def shown_columns(
+    connection: Connection, graph: Columns, found: Walk[Column], starts: Iterable[Column]
+) -> WalkedColumns:
+    """Return a walk without the columns that its key does not see."""
+    jobs = {step.via for step in found.steps}
+    jobs |= {start for start in starts if start[0] in graph.jobs}
     names = nodes_of(connection, dict.fromkeys((node for node, _ in found.nodes), 0))
-    nodes = _nodes(found, jobs, names)
-    edges = in_order(_answers(connection, found.steps, nodes, names, graph.origins))
-    in_distance = sorted(nodes.values(), key=lambda node: (node["distance"], node["id"]))
-    shown = strongest(in_distance, edges, graph.asked.direction)
-    by_id = {node["id"]: _plain(node) for node in names.values()}
-    whole = outcome(
-        found,
-        graph.asked.view,
-        len(graph.looked.hidden(connection, graph.asked.view)),
-        hidden_beside(connection, names),
-    )
-    whole["hidden"]["dependencies"] = len(graph.left_out)
-    called = {node: one["id"] for node, one in nodes.items()} | {
-        job: names[job[0]]["id"] for job in jobs
+    nodes = {
+        node: _node(node, distance, names)
+        for node, distance in found.nodes.items()
+        if node not in jobs and node[0] in names
     }
-    of_edges = sorted({edge["job"] for edge in edges})
+    steps = [
+        (step.source, step.target, step)
+        for step in found.steps
+        if step.source is not None
+        and step.target is not None
+        and step.source in nodes
+        and step.target in nodes
+    ]
+    strongest = _strongest(nodes, steps, graph)
+    for node, answer in nodes.items():
+        answer["dependency"] = strongest.get(node) if answer["distance"] else None
+    in_order = sorted(nodes.items(), key=lambda pair: (pair[1]["distance"], pair[1]["id"]))
+    return WalkedColumns(graph, found, dict(in_order), steps, names)
+
+
+def columns_answer(connection: Connection, walked: WalkedColumns) -> Answer:
+    """Return a walk between columns as JSON."""
+    jobs = {step.via[0] for _, _, step in walked.steps}
+    named = sorted((walked.names[job] for job in jobs), key=lambda job: str(job["id"]))
     return {
-        "nodes": shown,
-        "edges": edges,
-        "jobs": [by_id[job] for job in of_edges],
-        "names": called,
-    } | whole
+        "nodes": list(walked.nodes.values()),
+        "edges": in_order(_edge_answers(connection, walked)),
+        "jobs": [
+            {name: job[name] for name in ("id", "type", "namespace", "name")} for job in named
+        ],
+    } | walked.outcome(connection)
 
 
-def _nodes(
-    found: Walk[Column], jobs: Collection[Column], names: Mapping[int, Answer]
-) -> dict[Column, Answer]:
-    """The columns that a walk found, as JSON shows them; what a key may not see has no name."""
-    shown = {node: at for node, at in found.nodes.items() if node not in jobs and node[0] in names}
-    return {node: _node(node, distance, names) for node, distance in shown.items()}
-
-
-def _plain(node: Answer) -> Answer:
-    return {name: node[name] for name in ("id", "type", "namespace", "name")}
-
-
-def _near(edges: Iterable[Answer], direction: Direction) -> list[dict[str, list[tuple[str, str]]]]:
-    """For each way to walk: by node the nodes that an edge leads to, with the edge's dependency."""
-    near: dict[Direction, dict[str, list[tuple[str, str]]]] = {
-        way: defaultdict(list) for way in direction.ways
-    }
-    for edge in edges:
-        for way, onwards in near.items():
-            here, there = (
-                ("target", "source") if way is Direction.UPSTREAM else ("source", "target")
-            )
-            onwards[edge[here]].append((edge[there], edge["dependency"]))
-    return list(near.values())
-
-
-def strongest(nodes: list[Answer], edges: Iterable[Answer], direction: Direction) -> list[Answer]:
-    """The nodes, each with its strongest dependency.
+def _strongest(
+    nodes: Mapping[Column, Answer],
+    steps: Iterable[tuple[Column, Column, WalkStep[Column]]],
+    graph: Columns,
+) -> dict[Column, str]:
+    """Map nodes to their strongest dependency.
 
     Of the ways from a start the best, of each way the weakest edge.
     """
-    near = _near(edges, direction)
-    starts = [node["id"] for node in nodes if node["distance"] == 0]
-    best: dict[str, str] = {}
+    near: dict[Direction, dict[Column, list[tuple[Column, str]]]] = {
+        way: defaultdict(list) for way in graph.asked.direction.ways
+    }
+    for source, target, step in steps:
+        dependencies = {how.dependency for how in graph.origins[step]}
+        for way, onwards in near.items():
+            here, there = (target, source) if way is Direction.UPSTREAM else (source, target)
+            onwards[here].extend((there, dependency) for dependency in dependencies)
+    starts = [node for node, answer in nodes.items() if answer["distance"] == 0]
+    best: dict[Column, str] = {}
     for admitted in (DEPENDENCIES[2:], DEPENDENCIES[1:], DEPENDENCIES):
-        for onwards in near:
-            for node in _reached(starts, onwards, frozenset(admitted)):
+        for onwards in near.values():
+            for node in _reached(starts, onwards, admitted):
                 best.setdefault(node, admitted[0])
-    return [
-        node | {"dependency": best.get(node["id"]) if node["distance"] else None} for node in nodes
-    ]
+    return best
 
 
 def _reached(
-    starts: Iterable[str], onwards: Mapping[str, list[tuple[str, str]]], admitted: frozenset[str]
-) -> set[str]:
+    starts: Iterable[Column],
+    onwards: Mapping[Column, list[tuple[Column, str]]],
+    admitted: Collection[str],
+) -> set[Column]:
     found = set(starts)
     waiting = list(found)
     while waiting:
@@ -302,7 +334,8 @@ def starts_of(graph: Columns, node: Node, column: str | None = None) -> list[Col
     job starts with all that it, or what ran below it, makes.
     """
     if node.kind == "job":
-        return [(job, "") for job in jobs_for(graph.connection, node, graph.asked.view)]
+        assert graph.known is not None
+        return [(job, "") for job in jobs_for(graph.connection, node, graph.known)]
     if column is not None:
         return [(node.id, column)]
     names = columns_of(graph.connection, node)
@@ -316,10 +349,8 @@ def columns_named(connection: Connection, dataset: Node, view: View) -> set[str]
     names: set[str] = set()
     for jobs in all_jobs_touching(connection, dataset.id, JOBS_AT_ONCE):
         shown = without_nested(connection, job_edges_of(connection, view, jobs), frozenset())
-        until = view.at if view.past else None
-        for of_job in columns_of_jobs(connection, shown, until).values():
-            names |= {edge.target[1] for edge in of_job.into(dataset.id, "")}
-            names |= {edge.source[1] for edge in of_job.out_of(dataset.id, "") if edge.source}
+        for edge in edges_of(connection, shown, view.at if view.past else None):
+            names |= {end[1] for end in (edge.source, edge.target) if end and end[0] == dataset.id}
     return names - {""}
 
 
@@ -396,24 +427,19 @@ def _opaque_runs(origins: Iterable[Mapping[Origin, Seen]]) -> set[int]:
     return {run for one in seen for run in one.owners}
 
 
-def _answers(
-    connection: Connection,
-    steps: Iterable[WalkStep[Column]],
-    nodes: Mapping[Column, Answer],
-    names: Mapping[int, Answer],
-    origins: Mapping[WalkStep[Column], Mapping[Origin, Seen]],
-) -> list[Answer]:
-    shown = [step for step in steps if step.source in nodes and step.target in nodes]
-    unfollowed = opaque_steps(connection, _opaque_runs(origins[step] for step in shown))
-    found = []
-    for step in shown:
+def _edge_answers(connection: Connection, walked: WalkedColumns) -> Iterator[Answer]:
+    origins = walked.graph.origins
+    opaque = _opaque_runs(origins[step] for _, _, step in walked.steps)
+    unfollowed = opaque_steps(connection, opaque)
+    for source, target, step in walked.steps:
         go_on()
-        ends = {"source": nodes[step.source]["id"], "target": nodes[step.target]["id"]}  # type: ignore[index]
-        job = {"job": names[step.via[0]]["id"]}
+        ends = {"source": walked.nodes[source]["id"], "target": walked.nodes[target]["id"]}
+        job = walked.names[step.via[0]]["id"]
         for how, seen in origins[step].items():
-            at = {"opaqueSteps": _named_in(unfollowed, seen.owners)} if how.is_opaque else {}
-            found.append(ends | job | _how(how) | at | seen_answer(seen))
-    return found
+            answer = ends | {"job": job} | _how(how)
+            if how.is_opaque:
+                answer["opaqueSteps"] = _named_in(unfollowed, seen.owners)
+            yield answer | seen_answer(seen)
 
 
 def _named_in(unfollowed: Mapping[int, Sequence[str]], runs: Iterable[int]) -> list[str]:

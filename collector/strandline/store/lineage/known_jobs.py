@@ -1,7 +1,7 @@
 """The jobs that a question comes by, each read once."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple, Protocol
@@ -36,6 +36,15 @@ class KnownJob(NamedTuple):
     is_open: bool
 
 
+def stated_of(jobs: Iterable[KnownJob]) -> StatedSources:
+    """Return the sources that runs of all these jobs state, and the views that they read."""
+    stated = StatedSources({}, {})
+    for job in jobs:
+        stated.of_sinks.update(job.stated.of_sinks)
+        stated.views.update(job.stated.views)
+    return stated
+
+
 class SharedJobs(Protocol):
     """Jobs that outlive a question."""
 
@@ -55,6 +64,11 @@ class KnownJobs:
     shared: SharedJobs | None = None
     jobs: dict[int, KnownJob] = field(default_factory=dict)
     at: tuple[dict[int, list[int]], dict[int, list[int]]] = field(default_factory=lambda: ({}, {}))
+
+    @property
+    def state_columns(self) -> bool:
+        """Whether events state columns or sources for a sink of one of these jobs."""
+        return any(job.stated.of_sinks for job in self.jobs.values())
 
     def look_ahead(
         self,
@@ -102,7 +116,7 @@ class KnownJobs:
             return
         jobs_at.update((id_, []) for id_ in missing)
         bound = {"ids": missing, "direction": direction}
-        for id_, job in self.connection.execute(_jobs_at(), bound):
+        for id_, job in self.connection.execute(_jobs_at(), bound).all():
             jobs_at[id_].append(job)
 
     def _load(self, names: Collection[int]) -> None:
@@ -129,7 +143,7 @@ def load_jobs(connection: Connection, view: View, names: Collection[int]) -> dic
     owners: dict[int, set[int]] = defaultdict(set)
     asked, new = set[int](), set(names)
     while new:
-        for name, owner in connection.execute(_owners(), {"jobs": list(new)}):
+        for name, owner in connection.execute(_owners(), {"jobs": list(new)}).all():
             if owner != name:
                 owners[name].add(owner)
         asked |= new

@@ -54,6 +54,8 @@ def without_nested(
 ) -> list[JobEdge]:
     """The relations without those of nested runs, but for those of jobs that were asked for."""
     shared = _written_by_several(touched)
+    if not shared:
+        return list(touched)
     runs_of = {
         one.run
         for one in touched
@@ -65,11 +67,12 @@ def without_nested(
 
 def _written_by_several(touched: Iterable[JobEdge]) -> set[int]:
     """The datasets that more than one job writes."""
-    writers: dict[int, set[int]] = defaultdict(set)
-    for one in touched:
-        if one.direction == SINK:
-            writers[one.dataset].add(one.job)
-    return {dataset for dataset, of in writers.items() if len(of) > 1}
+    writer: dict[int, int] = {}
+    return {
+        one.dataset
+        for one in touched
+        if one.direction == SINK and writer.setdefault(one.dataset, one.job) != one.job
+    }
 
 
 def nested_runs(

@@ -18,7 +18,9 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    case,
     exists,
+    false,
     func,
     literal,
     literal_column,
@@ -58,6 +60,8 @@ class Seen(NamedTuple):
 
     def joined(self, other: "Seen") -> "Seen":
         """Return what both say together."""
+        if self is other:
+            return self
         return Seen(
             max(self.at, other.at),
             self.owners | other.owners,
@@ -219,7 +223,9 @@ def came_to_nothing(past: bool) -> ColumnElement[bool]:
     )
     commits = or_(relations.c.creates == CREATES, has_snapshots)
     given_up = and_(runs.c.state.in_(UNFINISHED), commits, _is_lost_or_failed_above(past))
-    return and_(_is_batch_write(), or_(failed, given_up), ~_states_snapshot())
+    may_be = and_(_is_batch_write(), runs.c.state.in_((states.FAIL, *UNFINISHED)))
+    # CASE keeps SQLite from looking at snapshots and ends of all other runs.
+    return case((may_be, and_(or_(failed, given_up), ~_states_snapshot())), else_=false())
 
 
 def _states_snapshot() -> ColumnElement[bool]:

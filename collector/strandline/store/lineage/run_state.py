@@ -208,7 +208,7 @@ def _rows(connection: Connection, ids: Iterable[int]) -> Iterator[Row[*tuple[Any
     listed, dialect = list(set(ids)), connection.dialect.name
     for start in range(0, len(listed), RUNS_PER_STATEMENT):
         page = listed[start : start + RUNS_PER_STATEMENT]
-        yield from connection.execute(_states(dialect), {"ids": page})
+        yield from connection.execute(_states(dialect), {"ids": page}).all()
 
 
 @cache

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from strandline.store.lineage.job_steps import ALL_SOURCES, VIEW, Reason
+from strandline.store.lineage.job_steps import ALL_SOURCES, VIEW
 from strandline.store.lineage.relations import JobEdge, Seen
 from strandline.store.lineage.run_state import RunState, iso
 
@@ -25,16 +25,17 @@ class FoundEdge:
     rule: str
     related: JobEdge | None
     seen: Seen
-    origins: set[str] | None = None
 
-    def join(self, other: "FoundEdge") -> None:
-        """Let it stand for the steps of another as well."""
-        self.rule = max(self.rule, other.rule, key=STRENGTH.index)
-        self.seen = self.seen.joined(other.seen)
-        if self.related is None or (
-            other.related is not None and age(other.related) > age(self.related)
+    def join(self, rule: str, related: JobEdge | None, seen: Seen) -> None:
+        """Let it stand for another step as well."""
+        if rule != self.rule:
+            self.rule = max(self.rule, rule, key=STRENGTH.index)
+        if seen is not self.seen:
+            self.seen = self.seen.joined(seen)
+        if related is not self.related and (
+            self.related is None or (related is not None and age(related) > age(self.related))
         ):
-            self.related = other.related
+            self.related = related
 
 
 def age(related: JobEdge) -> tuple[int, int, int]:
@@ -42,32 +43,38 @@ def age(related: JobEdge) -> tuple[int, int, int]:
     return related.at, related.since, related.owner
 
 
-def read_edge(reason: Reason) -> FoundEdge:
-    """The edge from a step's source to its job."""
-    seen = reason.read.seen if reason.read else reason.seen
-    return FoundEdge(reason.rule, reason.read or reason.written, seen)
+def edge_answer(
+    answer: Answer, edge: FoundEdge, states: Mapping[int, RunState], latest: int | None
+) -> Answer:
+    """Complete an edge as answers show it.
+
+    That is the run that it was last seen in if that has a state, when it was seen, and the latest
+    run of its job if that failed later.
+    """
+    shown = states.get(edge.related.owner) if edge.related else None
+    if edge.related is not None and shown is not None:
+        answer["runId"] = shown.run_id
+        answer["state"] = shown.state
+        answer["running"] = shown.live
+        answer["since"] = iso(edge.related.since)
+        answer["until"] = iso(shown.until)
+    answer.update(seen_answer(edge.seen))
+    last = None if latest is None else states.get(latest)
+    if shown is not None and last is not None and _failed_later(last, shown):
+        run = {"runId": last.run_id, "state": last.state, "endedAt": iso(last.until)}
+        answer["latestRun"] = run
+    return answer
 
 
-def written_edge(reason: Reason) -> FoundEdge:
-    """The edge from a step's job to its target."""
-    return FoundEdge(
-        reason.rule, reason.written, reason.written.seen if reason.written else reason.seen
-    )
+def _failed_later(last: RunState, shown: RunState) -> bool:
+    if last.state not in ("FAIL", "ABORT", "LOST") or last.state == shown.state:
+        return False
+    return begun_at(last) > begun_at(shown)
 
 
-def state_of_edge(edge: FoundEdge, states: Mapping[int, RunState]) -> Answer:
-    """The run that an edge was last seen in, if that has a state."""
-    related = edge.related
-    state = states.get(related.owner) if related else None
-    if related is None or state is None:
-        return {}
-    return {
-        "runId": state.run_id,
-        "state": state.state,
-        "running": state.live,
-        "since": iso(related.since),
-        "until": iso(state.until),
-    }
+def begun_at(state: RunState) -> tuple[int, str]:
+    """Return the order of runs: their start, and among equal starts their ids."""
+    return state.since or 0, state.run_id
 
 
 def seen_answer(seen: Seen) -> Answer:

@@ -5,7 +5,8 @@ second names the origins that the job made it from. Every edge has its rule, the
 last seen in with that run's state, and in how many of the job's last runs it was seen.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -16,13 +17,14 @@ from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep
 from strandline.store.lineage.children import jobs_of, outcomes, runs_below
 from strandline.store.lineage.dropped import drop_answers
+from strandline.store.lineage.hidden import Key
 from strandline.store.lineage.hidden_nodes import hidden_beside, seen_jobs
 from strandline.store.lineage.job_steps import Reason
 from strandline.store.lineage.known_jobs import KnownJobs, SharedJobs
 from strandline.store.lineage.latest_runs import latest_runs
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.parents import Above, above
-from strandline.store.lineage.recent_runs import JobEdge
+from strandline.store.lineage.recent_runs import JobEdge, Seen
 from strandline.store.lineage.relations import (
     View,
     job_edges_of,
@@ -31,14 +33,7 @@ from strandline.store.lineage.relations import (
     with_known_runs,
 )
 from strandline.store.lineage.run_state import RunState, iso, run_states
-from strandline.store.lineage.table_edges import (
-    FoundEdge,
-    age,
-    read_edge,
-    seen_answer,
-    state_of_edge,
-    written_edge,
-)
+from strandline.store.lineage.table_edges import FoundEdge, age, begun_at, edge_answer
 from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs
@@ -49,7 +44,6 @@ Answer = dict[str, Any]
 Steps = Sequence[tuple[WalkStep[int], Reason]]
 
 MOST_FAILED = 10  # jobs that an answer names whose failed runs left out edges
-PLACE = ("catalog", "database", "table")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +78,61 @@ def lineage_of(connection: Connection, asked: Question, shared: SharedJobs | Non
     """
     by_index(connection)
     known = KnownJobs(connection, with_known_runs(connection, asked.view), shared)
+    return _answer(connection, walk_tables(connection, asked, known), asked)
+
+
+@dataclass(frozen=True, slots=True)
+class WalkedTables:
+    """A walk between tables with the jobs that an answer shows: those above others in their place.
+
+    `higher` maps owning runs to what is shown in their place.
+    """
+
+    graph: TableGraph
+    found: Walk[int]
+    distances: Mapping[int, int]
+    steps: Steps
+    higher: Mapping[int, Above]
+
+    def outcome(
+        self, connection: Connection, view: View, shown: Iterable[int]
+    ) -> tuple[Answer, set[Key]]:
+        """Return what the answer says of its size, and the relations that it does not show."""
+        hidden = self.graph.looked.hidden(connection, view)
+        return outcome(self.found, view, len(hidden), hidden_beside(connection, shown)), hidden
+
+
+def walk_tables(connection: Connection, asked: Question, known: KnownJobs) -> WalkedTables:
+    """Walk between tables and jobs from the nodes of a question."""
     wholes = [_Whole.of(connection, asked, node, known) for node in asked.starts]
     starts = list(dict.fromkeys(start for whole in wholes for start in whole.jobs or [whole.node]))
     start_jobs = frozenset(job for whole in wholes for job in whole.jobs)
     graph = TableGraph(connection, asked.view, start_jobs, known)
     found = graph.walk(starts, asked.direction, asked.depth, asked.most)
-    return answer_of(connection, graph, found, asked, wholes)
+    return _as_shown(connection, graph, found, asked, wholes)
+
+
+def _as_shown(
+    connection: Connection,
+    graph: TableGraph,
+    found: Walk[int],
+    asked: Question,
+    wholes: Sequence["_Whole"] = (),
+) -> WalkedTables:
+    steps: Steps = [(step, graph.reasons[step]) for step in found.steps]
+    distances = found.nodes
+    higher: dict[int, Above] = {}
+    if asked.collapse != "none" or any(whole.below for whole in wholes):
+        owners = {one.owner for _, reason in steps for one in relations_in(reason)}
+        higher = above(connection, owners, asked.collapse)
+        for whole in wholes:
+            higher |= whole.above(owners)
+        higher = _seen_above(connection, higher)
+    for whole in wholes:
+        distances = whole.joined(distances)
+    if higher or any(whole.below for whole in wholes):
+        distances, steps = _collapsed(distances, steps, higher)
+    return WalkedTables(graph, found, distances, steps, higher)
 
 
 def only_nodes(answer: Answer) -> Answer:
@@ -111,7 +154,7 @@ def whole_graph(
     """
     graph, nowhere = TableGraph(connection, view, frozenset()), Node("dataset", 0, "", "")
     found = graph.walk(starts, Direction.BOTH, 1, most)
-    answer = answer_of(connection, graph, found, Question(nowhere, view), [])
+    answer = answer_of(connection, graph, found, Question(nowhere, view))
     if view.past or view.live:
         touched = {edge[end] for edge in answer["edges"] for end in ("source", "target")}
         answer["nodes"] = [node for node in answer["nodes"] if node["id"] in touched]
@@ -123,37 +166,32 @@ def answer_of(
     graph: TableGraph,
     found: Walk[int],
     asked: Question,
-    wholes: Sequence["_Whole"] = (),
 ) -> Answer:
     """Return what a walk found, as JSON shows it."""
-    steps: Steps = [(step, graph.reasons[step]) for step in found.steps]
-    related = [one for _, reason in steps for one in relations_in(reason)]
-    owners, told_by = {one.owner for one in related}, {one.run for one in related}
-    higher, distances = above(connection, owners, asked.collapse), found.nodes
-    for whole in wholes:
-        higher |= whole.above(owners)
-        distances = whole.joined(distances)
-    higher = _seen_above(connection, higher)
-    if higher or any(whole.below for whole in wholes):
-        distances, steps = _collapsed(distances, steps, higher)
+    return _answer(connection, _as_shown(connection, graph, found, asked), asked)
+
+
+def _answer(connection: Connection, walked: WalkedTables, asked: Question) -> Answer:
+    steps, higher, view = walked.steps, walked.higher, asked.view
+    owners, told_by = set[int](), set[int]()
+    for _, reason in steps:
+        for edge in relations_in(reason):
+            owners.add(edge.owner)
+            told_by.add(edge.run)
     latest = {}
-    if not (asked.view.live or higher):
+    if not (view.live or higher):
         jobs_shown = {step.via for step, _ in steps if not step.is_view}
-        latest = {
-            job: one.run for job, one in latest_runs(connection, jobs_shown, asked.view).items()
-        }
+        latest = {job: one.run for job, one in latest_runs(connection, jobs_shown, view).items()}
     shown_runs = owners | {one.run for one in higher.values()} | set(latest.values())
-    states = run_states(connection, shown_runs, asked.view, told_by)
-    nodes = nodes_of(connection, distances)
-    edges = _edges(nodes, steps, states, latest)
-    _tell_states(connection, nodes, states, _newest_runs(steps, states, higher), asked.view)
-    _tell_drops(connection, nodes, asked.view)
-    hidden = graph.looked.hidden(connection, asked.view)
-    answer = {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(
-        found, asked.view, len(hidden), hidden_beside(connection, nodes)
-    )
-    if hidden and (asked.view.newest or not edges) and not asked.view.live:
-        failed = _failed_runs(connection, {job for job, *_ in hidden}, asked.view)
+    states = run_states(connection, shown_runs, view, told_by)
+    nodes = nodes_of(connection, walked.distances)
+    edges = in_order(_edges(nodes, steps, states, latest))
+    _tell_states(connection, nodes, states, _newest_runs(steps, states, higher), view)
+    _tell_drops(connection, nodes, view)
+    size, hidden = walked.outcome(connection, view, nodes)
+    answer = {"nodes": list(nodes.values()), "edges": edges} | size
+    if hidden and (view.newest or not edges) and not view.live:
+        failed = _failed_runs(connection, {job for job, *_ in hidden}, view)
         return answer | ({"failedRuns": failed} if failed else {})
     return answer
 
@@ -261,13 +299,12 @@ class _Whole:
         }
 
 
-def jobs_for(connection: Connection, node: Node, view: View) -> list[int]:
-    """The jobs that a job stands for.
+def jobs_for(connection: Connection, node: Node, known: KnownJobs) -> list[int]:
+    """Return the jobs that a job stands for.
 
     Itself, and where it touches nothing all that ran below its last runs.
     """
-    known = KnownJobs(connection, with_known_runs(connection, view))
-    return _Whole.of(connection, Question(node, view), node, known).jobs
+    return _Whole.of(connection, Question(node, known.view), node, known).jobs
 
 
 def in_order(edges: Iterable[Answer]) -> list[Answer]:
@@ -294,15 +331,18 @@ def outcome(found: Walk[Any], view: View, hidden: int, unseen: int) -> Answer:
 
 def nodes_of(connection: Connection, distances: Mapping[int, int]) -> dict[int, Answer]:
     """The nodes of an answer by id, the nearest first."""
-    found: dict[int, Answer] = {}
+    nodes: list[tuple[int, Answer]] = []
     given = {"ids": list(distances)}
-    for id_, namespace, name, *place in connection.execute(_datasets(), given).all():
-        found[id_] = _node("dataset", namespace, name, distances[id_]) | dict(
-            zip(PLACE, place, strict=True)
-        )
+    for id_, namespace, name, catalog, database, table in connection.execute(
+        _datasets(), given
+    ).all():
+        node = _node("dataset", namespace, name, distances[id_])
+        node["catalog"], node["database"], node["table"] = catalog, database, table
+        nodes.append((id_, node))
     for id_, namespace, name in connection.execute(_jobs(), given).all():
-        found[id_] = _node("job", namespace, name, distances[id_])
-    return dict(sorted(found.items(), key=lambda item: (item[1]["distance"], item[1]["id"])))
+        nodes.append((id_, _node("job", namespace, name, distances[id_])))
+    nodes.sort(key=lambda pair: (pair[1]["distance"], pair[1]["id"]))
+    return dict(nodes)
 
 
 @cache
@@ -339,65 +379,45 @@ def _edges(
     steps: Steps,
     states: Mapping[int, RunState],
     latest: Mapping[int, int],
-) -> list[Answer]:
-    """Return steps as edges.
+) -> Iterator[Answer]:
+    """Yield the edges of steps.
 
     An end that is not among the nodes belongs to the other direction, which was not asked for.
     """
-    edges: dict[tuple[int, int], FoundEdge] = {}
+    reads: dict[tuple[int, int], FoundEdge] = {}
+    writes: dict[tuple[int, int], FoundEdge] = {}
+    origins: dict[tuple[int, int], list[str]] = defaultdict(list)
     for step, reason in steps:
-        if step.source in nodes and step.source is not None:
-            _join(edges, (step.source, step.via), read_edge(reason))
-        if step.is_view:
-            continue
-        if step.target in nodes and step.target is not None:
-            edge = _join(edges, (step.via, step.target), written_edge(reason))
-            edge.origins = edge.origins or set()
-            if step.source in nodes and step.source is not None:
-                edge.origins.add(nodes[step.source]["id"])
-    return [_edge_answer(nodes, ends, edge, states, latest) for ends, edge in edges.items()]
+        source, target = step.source, step.target
+        if source is not None and source in nodes:
+            seen = reason.read.seen if reason.read else reason.seen
+            _join(reads, (source, step.via), reason.rule, reason.read or reason.written, seen)
+        if not step.is_view and target is not None and target in nodes:
+            seen = reason.written.seen if reason.written else reason.seen
+            _join(writes, (step.via, target), reason.rule, reason.written, seen)
+            if source is not None and source in nodes:
+                origins[step.via, target].append(nodes[source]["id"])
+    for (source, job), edge in reads.items():
+        answer = {"source": nodes[source]["id"], "target": nodes[job]["id"], "rule": edge.rule}
+        yield edge_answer(answer, edge, states, latest.get(job))
+    for (job, target), edge in writes.items():
+        answer = {"source": nodes[job]["id"], "target": nodes[target]["id"], "rule": edge.rule}
+        made_from = {"origins": sorted(set(origins[job, target]))}
+        yield edge_answer(answer, edge, states, latest.get(job)) | made_from
 
 
 def _join(
-    edges: dict[tuple[int, int], FoundEdge], ends: tuple[int, int], edge: FoundEdge
-) -> FoundEdge:
-    joined = edges.get(ends)
-    if joined is None:
-        edges[ends] = edge
-        return edge
-    joined.join(edge)
-    return joined
-
-
-def _edge_answer(
-    nodes: Mapping[int, Answer],
+    edges: dict[tuple[int, int], FoundEdge],
     ends: tuple[int, int],
-    edge: FoundEdge,
-    states: Mapping[int, RunState],
-    latest: Mapping[int, int],
-) -> Answer:
-    source, target = (nodes[end]["id"] for end in ends)
-    answer = {"source": source, "target": target, "rule": edge.rule} | state_of_edge(edge, states)
-    origins = {} if edge.origins is None else {"origins": sorted(edge.origins)}
-    job = next((end for end in ends if end in latest), None)
-    failure = {} if job is None else _later_failure(edge, states, latest[job])
-    return answer | seen_answer(edge.seen) | failure | origins
-
-
-def _later_failure(edge: FoundEdge, states: Mapping[int, RunState], latest: int) -> Answer:
-    """Return the latest run of an edge's job if it failed after the run that the edge is from."""
-    shown = states.get(edge.related.owner) if edge.related else None
-    last = states.get(latest)
-    if shown is None or last is None or last.state not in ("FAIL", "ABORT", "LOST"):
-        return {}
-    if last.state == shown.state or begun_at(last) <= begun_at(shown):
-        return {}
-    return {"latestRun": {"runId": last.run_id, "state": last.state, "endedAt": iso(last.until)}}
-
-
-def begun_at(state: RunState) -> tuple[int, str]:
-    """Return the order of runs: their start, and among equal starts their ids."""
-    return state.since or 0, state.run_id
+    rule: str,
+    related: JobEdge | None,
+    seen: Seen,
+) -> None:
+    edge = edges.get(ends)
+    if edge is None:
+        edges[ends] = FoundEdge(rule, related, seen)
+    else:
+        edge.join(rule, related, seen)
 
 
 def _newest_runs(

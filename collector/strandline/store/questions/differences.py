@@ -17,9 +17,10 @@ from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.labels import label_of
 from strandline.core.walk import MOST_NODES, Direction, Walk
 from strandline.store.lineage.column_edges import Column, edges_of
+from strandline.store.lineage.known_jobs import KnownJobs
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
-from strandline.store.lineage.relations import View, job_edges_of, jobs_touching
+from strandline.store.lineage.relations import View, job_edges_of, jobs_touching, with_known_runs
 from strandline.store.lineage.run_state import iso
 from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.lineage.table_lineage import jobs_for, nodes_of
@@ -135,11 +136,11 @@ def _order(line: Answer) -> tuple[str, ...]:
 def _walk(connection: Connection, span: Span, view: View) -> Walk[int]:
     if not span.nodes:
         return Walk(dict.fromkeys(span.datasets, 0))
-    jobs = [
-        job for node in span.nodes if node.kind == "job" for job in jobs_for(connection, node, view)
-    ]
+    known = KnownJobs(connection, with_known_runs(connection, view))
+    of_nodes = [jobs_for(connection, node, known) for node in span.nodes if node.kind == "job"]
+    jobs = [job for of_node in of_nodes for job in of_node]
     starts = [*jobs, *(node.id for node in span.nodes if node.kind != "job")]
-    graph = TableGraph(connection, view, frozenset(jobs))
+    graph = TableGraph(connection, view, frozenset(jobs), known)
     return graph.walk(list(dict.fromkeys(starts)), span.direction, span.depth, span.most)
 
 

@@ -8,27 +8,36 @@ that a walk finds. Of a column, what depends on its values (direct), what on its
 told apart.
 """
 
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
-from strandline.core.openlineage.names import id_of
+from strandline.core.openlineage.facets import DATASET
 from strandline.core.walk import Direction
 from strandline.store.catalog.owners import owner_names, owners_of_jobs
-from strandline.store.lineage.column_edges import DIRECT, OPAQUE
-from strandline.store.lineage.column_lineage import DEPENDENCIES, column_lineage_of
+from strandline.store.lineage.column_edges import DIRECT, OPAQUE, Column
+from strandline.store.lineage.column_lineage import (
+    DEPENDENCIES,
+    Columns,
+    WalkedColumns,
+    walk_columns,
+)
 from strandline.store.lineage.dropped import drop_answers
-from strandline.store.lineage.lookup import Node, node_text
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.facets import values_among
+from strandline.store.lineage.known_jobs import KnownJobs
+from strandline.store.lineage.lookup import Node
+from strandline.store.lineage.relations import View, with_known_runs
 from strandline.store.lineage.table_graph import TableGraph
-from strandline.store.lineage.table_lineage import Question, lineage_of, nodes_of
+from strandline.store.lineage.table_lineage import Question, WalkedTables, nodes_of, walk_tables
 from strandline.store.questions.last_use import last_reads, last_runs
-from strandline.store.questions.selection import Selection, facets_of_nodes
+from strandline.store.questions.selection import Selection
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.sql.id_lists import among
 
 Answer = dict[str, Any]
-Items = dict[str, Answer]
 
 MOST_READERS = 100_000
 KINDS = ("column", "dataset", "job")
@@ -67,128 +76,142 @@ class Removal:
         return Question(self.node, self.view, Direction.DOWNSTREAM, self.depth, self.most)
 
 
+class Affected(NamedTuple):
+    """A thing that would break: the id of its dataset or job, and how an answer shows it."""
+
+    entity: int
+    answer: Answer
+
+
 def impact_of(connection: Connection, removal: Removal) -> Answer:
     """Everything that depends on it, the nearest first.
 
     `affected` counts it by kind, `hidden` what is not shown.
     """
-    columns = column_lineage_of(connection, removal.question, removal.column)
-    graphs = (
-        [columns]
-        if removal.column is not None
-        else [columns, lineage_of(connection, removal.question)]
-    )
-    others = (
-        _of_columns(connection, columns, removal)
-        if removal.column is not None
-        else _of_tables(graphs[1])
-    )
-    found = [*_columns(columns), *others]
-    affected = [one for one in found if one["distance"] > 0 and one["id"] != str(removal.node)]
-    shown = removal.selection.items(connection, affected)
-    start = next(iter(nodes_of(connection, {removal.node.id: 0}).values()))
-    items = _with_people(connection, [start, *shown], removal.view)
-    cut = next((graph["truncatedBy"] for graph in graphs if not graph["complete"]), None)
-    counted = {name for graph in graphs for name in graph["hidden"]} - {
-        "dependencies"
-    }  # all of them were followed
-    hidden = {
-        name: max(graph["hidden"].get(name, 0) for graph in graphs) for name in sorted(counted)
-    }
+    question = removal.question
+    known = KnownJobs(connection, with_known_runs(connection, removal.view))
+    affected: list[Affected] = []
+    sizes: list[Answer] = []
+    if removal.column is None:
+        tables = walk_tables(connection, question, known)
+        others, size = _of_tables(connection, tables, removal.view)
+        affected += others
+        sizes.append(size)
+    if removal.column is not None or known.state_columns:
+        columns = walk_columns(
+            connection, Columns(connection, question, known=known), removal.column
+        )
+        affected += _columns(columns)
+        sizes.append(columns.outcome(connection))
+        if removal.column is not None:
+            affected += _of_columns(connection, columns, removal)
+    affected = [
+        one
+        for one in affected
+        if one.answer["distance"] > 0 and one.answer["id"] != str(removal.node)
+    ]
+    shown = affected
+    if not removal.selection.is_empty:
+        selected = removal.selection.items(connection, [one.answer for one in affected])
+        ids = {item["id"] for item in selected}
+        shown = [one for one in affected if one.answer["id"] in ids]
+    start = nodes_of(connection, {removal.node.id: 0})[removal.node.id]
+    of_start = Affected(removal.node.id, start)
+    node, *items = _with_people(connection, [of_start, *shown], removal.view)
+    items.sort(key=lambda item: (item["distance"], KINDS.index(item["type"]), item["id"]))
+    cut = next((size["truncatedBy"] for size in sizes if not size["complete"]), None)
+    # Steps of other dependencies are not hidden: all were followed.
+    counted = {name for size in sizes for name in size["hidden"]} - {"dependencies"}
+    hidden = {name: max(size["hidden"].get(name, 0) for size in sizes) for name in sorted(counted)}
+    kinds = Counter(item["type"] for item in items)
     return {
-        "node": items[0] | {"column": removal.column},
-        "items": sorted(
-            items[1:], key=lambda one: (one["distance"], KINDS.index(one["type"]), one["id"])
-        ),
-        "affected": {f"{kind}s": sum(item["type"] == kind for item in shown) for kind in KINDS},
+        "node": node | {"column": removal.column},
+        "items": items,
+        "affected": {f"{kind}s": kinds[kind] for kind in KINDS},
         "complete": cut is None,
         "truncatedBy": cut,
-        "asOf": columns["asOf"],
+        "asOf": sizes[0]["asOf"],
         "hidden": hidden | {"filtered": len(affected) - len(shown)},
     }
 
 
-def _columns(graph: Answer) -> list[Answer]:
-    """The columns that are made from it, each with how, and by which jobs."""
-    makers = _makers((edge["target"], edge["job"]) for edge in graph["edges"])
-    of_columns = [node for node in graph["nodes"] if node["type"] == "column"]
+def _columns(walked: WalkedColumns) -> list[Affected]:
+    """Return the columns that are made from it, each with how, and by which jobs."""
+    makers: dict[Column, set[str]] = defaultdict(set)
+    for _, target, step in walked.steps:
+        makers[target].add(walked.names[step.via[0]]["id"])
     return [
-        _item(node, node["dependency"], makers.get(node["id"], ()))
-        for node in of_columns
-        if node["distance"]
+        Affected(node[0], _item(answer, answer["dependency"], makers.get(node, ())))
+        for node, answer in walked.nodes.items()
+        if answer["type"] == "column" and answer["distance"]
     ]
-
-
-def _makers(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for target, job in pairs:
-        found.setdefault(target, set()).add(job)
-    return found
 
 
 def _item(node: Answer, dependency: str | None, jobs: Iterable[str]) -> Answer:
-    whole = {"column": None} | node | {"dependency": dependency, "jobs": sorted(jobs)}
-    return {name: whole.get(name) for name in SHOWN}
+    place = {name: node.get(name) for name in SHOWN}
+    return place | {"dependency": dependency, "jobs": sorted(jobs)}
 
 
-def _of_tables(graph: Answer) -> list[Answer]:
-    """The tables and jobs that a whole table, or a job, takes with it."""
-    jobs = {node["id"] for node in graph["nodes"] if node["type"] == "job"}
-    makers = _makers(
-        (edge["target"], edge["source"]) for edge in graph["edges"] if edge["source"] in jobs
-    )
-    return [_item(node, None, makers.get(node["id"], ())) for node in graph["nodes"]]
+def _of_tables(
+    connection: Connection, walked: WalkedTables, view: View
+) -> tuple[list[Affected], Answer]:
+    """Return the tables and jobs that a whole table, or a job, takes with it, and the size."""
+    nodes = nodes_of(connection, walked.distances)
+    makers: dict[int, set[str]] = defaultdict(set)
+    for step, _ in walked.steps:
+        if step.target is not None and not step.is_view:
+            makers[step.target].add(nodes[step.via]["id"])
+    items = [Affected(id_, _item(node, None, makers.get(id_, ()))) for id_, node in nodes.items()]
+    return items, walked.outcome(connection, view, nodes)[0]
 
 
-def _of_columns(connection: Connection, graph: Answer, removal: Removal) -> list[Answer]:
-    """The tables whose columns are affected, the jobs that make those, and the jobs that only read the tables."""
-    nodes = {node["id"]: node for node in graph["nodes"]}
-    tables: Items = {}
-    for node in graph["nodes"]:
-        _keep(tables, _table(node), node["distance"], node["dependency"] or DIRECT)
-    jobs: Items = {}
-    on_the_way = {job["id"]: job for job in graph["jobs"]}
-    for edge in graph["edges"]:
-        # A job reached by way of a weak edge breaks no harder than what it reads.
-        strength = min(
-            edge["dependency"],
-            nodes[edge["source"]]["dependency"] or DIRECT,
-            key=DEPENDENCIES.index,
-        )
-        _keep(jobs, on_the_way[edge["job"]], nodes[edge["source"]]["distance"] + 1, strength)
-    for job in _only_reading(connection, removal, tables):
-        _keep(jobs, job, job["distance"], OPAQUE)
-    makers = _makers((_table(nodes[edge["target"]])["id"], edge["job"]) for edge in graph["edges"])
+def _of_columns(connection: Connection, walked: WalkedColumns, removal: Removal) -> list[Affected]:
+    """Return the tables whose columns are affected, the jobs that make those, and the jobs that
+    only read the tables.
+    """
+    tables: dict[int, Answer] = {}
+    for (dataset, _), node in walked.nodes.items():
+        _keep(tables, dataset, walked.names[dataset], node["distance"], node["dependency"])
+    jobs: dict[int, Answer] = {}
+    makers: dict[int, set[str]] = defaultdict(set)
+    for source, target, step in walked.steps:
+        job, from_ = step.via[0], walked.nodes[source]
+        makers[target[0]].add(walked.names[job]["id"])
+        for how in walked.graph.origins[step]:
+            # A job reached by way of a weak edge breaks no harder than what it reads.
+            weaker = min(how.dependency, from_["dependency"] or DIRECT, key=DEPENDENCIES.index)
+            _keep(jobs, job, walked.names[job], from_["distance"] + 1, weaker)
+    for job, node in _only_reading(connection, walked, removal.depth, tables).items():
+        _keep(jobs, job, node, node["distance"], OPAQUE)
     return [
-        _item(one, one["dependency"], makers.get(one["id"], ()))
-        for one in [*tables.values(), *jobs.values()]
+        Affected(id_, _item(node, node["dependency"], makers.get(id_, ())))
+        for found in (tables, jobs)
+        for id_, node in found.items()
     ]
 
 
-def _table(node: Answer) -> Answer:
-    """The dataset of a column."""
-    whole = {name: value for name, value in node.items() if name != "column"}
-    return whole | {"id": node_text("dataset", node["namespace"], node["name"]), "type": "dataset"}
-
-
-def _keep(items: Items, node: Answer, distance: int, strength: str) -> None:
-    """The nearest and strongest of what is found of a node counts."""
-    item = items.setdefault(node["id"], node | {"distance": distance, "dependency": strength})
+def _keep(
+    items: dict[int, Answer], id_: int, node: Answer, distance: int, dependency: str | None
+) -> None:
+    """Keep the nearest and strongest of what is found of a node."""
+    strength = dependency or DIRECT
+    item = items.setdefault(id_, node | {"distance": distance, "dependency": strength})
     item["distance"] = min(item["distance"], distance)
     item["dependency"] = max(item["dependency"], strength, key=DEPENDENCIES.index)
 
 
-def _only_reading(connection: Connection, removal: Removal, tables: Items) -> list[Answer]:
-    """The jobs that read these tables and write nothing: no walk through columns comes by them."""
-    distances = {
-        id_of("dataset", one["namespace"], one["name"]): one["distance"] for one in tables.values()
-    }
-    within = [
-        id_
-        for id_, distance in distances.items()
-        if removal.depth is None or distance < removal.depth
-    ]
-    graph = TableGraph(connection, removal.view, starts=frozenset([removal.node.id]))
+def _only_reading(
+    connection: Connection, walked: WalkedColumns, depth: int | None, tables: Mapping[int, Answer]
+) -> dict[int, Answer]:
+    """Return the jobs that read these tables and write nothing.
+
+    No walk through columns comes by them.
+    """
+    distances = {id_: table["distance"] for id_, table in tables.items()}
+    within = [id_ for id_, distance in distances.items() if depth is None or distance < depth]
+    asked, known = walked.graph.asked, walked.graph.known
+    start = frozenset([asked.node.id])
+    graph = TableGraph(connection, asked.view, known=known, starts=start)
     readers: dict[int, int] = {}
     for step in graph.steps(within, Direction.DOWNSTREAM, MOST_READERS) if within else ():
         if step.is_view and step.source is not None:
@@ -196,37 +219,49 @@ def _only_reading(connection: Connection, removal: Removal, tables: Items) -> li
         elif step.target is None and step.source is not None:
             distance = distances[step.source] + 1
             readers[step.via] = min(distance, readers.get(step.via, distance))
-    return list(nodes_of(connection, readers).values())
+    return nodes_of(connection, readers)
 
 
-def _with_people(connection: Connection, items: list[Answer], view: View) -> list[Answer]:
-    """The items with the owners of each, who read a table last, and when a job ran last."""
-    owned = facets_of_nodes(connection, [one for one in items if one["type"] != "job"], "ownership")
-    tables = {
-        id_of("dataset", one["namespace"], one["name"]) for one in items if one["type"] != "job"
+def _with_people(connection: Connection, affected: Sequence[Affected], view: View) -> list[Answer]:
+    """Return the answers with owners, who read a table last, and when a job ran last."""
+    tables = {one.entity for one in affected if one.answer["type"] != "job"}
+    jobs = {one.entity for one in affected if one.answer["type"] == "job"}
+    columns = [one for one in affected if one.answer["type"] == "column"]
+    owned = _facets_of_tables(connection, tables, "ownership")
+    owners = {
+        id_: sorted({name for facet in facets for name in owner_names(facet)})
+        for id_, facets in owned.items()
     }
-    jobs = {id_of("job", one["namespace"], one["name"]) for one in items if one["type"] == "job"}
-    of_jobs = owners_of_jobs(connection, jobs)
-    reads, runs = last_reads(connection, tables, view), last_runs(connection, jobs, view)
+    owners |= owners_of_jobs(connection, jobs)
+    used = last_reads(connection, tables, view) | last_runs(connection, jobs, view)
     dropped = drop_answers(connection, tables, view.at, past=view.past)
-    there = (
-        {}
-        if view.past
-        else _in_schemas(connection, [one for one in items if one["type"] == "column"])
-    )
+    there = {} if view.past else _in_schemas(connection, columns)
     nothing = {"lastReadAt": None, "lastReadBy": None, "lastRunAt": None, "lastRunState": None}
-    found = []
-    for one in items:
-        kind = "job" if one["type"] == "job" else "dataset"
-        id_ = id_of(kind, one["namespace"], one["name"])
-        used = (runs if kind == "job" else reads).get(id_, {}) | dropped.get(id_, {})
-        owners = of_jobs.get(id_, []) if kind == "job" else _names(owned.get(one["id"], ()))
-        more = {"owners": owners, "inSchema": there.get(one["id"])}
-        found.append(one | more | nothing | used)
-    return found
+    return [
+        answer
+        | {"owners": owners.get(id_, []), "inSchema": there.get(answer["id"])}
+        | nothing
+        | used.get(id_, {})
+        | dropped.get(id_, {})
+        for id_, answer in affected
+    ]
 
 
-def _in_schemas(connection: Connection, columns: list[Answer]) -> dict[str, bool]:
+def _facets_of_tables(
+    connection: Connection, tables: Collection[int], key: str
+) -> dict[int, list[Any]]:
+    """Return the facets of a key that datasets have under any of their names."""
+    named = select(datasets.c.id, datasets.c.canonical_id).where(
+        among(datasets.c.canonical_id, tables)
+    )
+    canonical = {row.id: row.canonical_id for row in connection.execute(named)}
+    facets: dict[int, list[Any]] = defaultdict(list)
+    for id_, facet in values_among(connection, DATASET, canonical, key):
+        facets[canonical[id_]].append(facet)
+    return facets
+
+
+def _in_schemas(connection: Connection, columns: Sequence[Affected]) -> dict[str, bool]:
     """Return whether the newest schema of its table has each column.
 
     A run of before may have made one that is gone.
@@ -234,20 +269,20 @@ def _in_schemas(connection: Connection, columns: list[Answer]) -> dict[str, bool
     Of a table with several names the schema under any of them counts; where none was stated nothing
     is claimed.
     """
-    schemas = facets_of_nodes(connection, columns, "schema")
-    found = {}
-    for one in columns:
-        fields = [
-            each for facet in schemas.get(one["id"], ()) for each in facet.get("fields") or ()
-        ]
-        names = {each["name"] for each in fields if each.get("name")}
-        if names:
-            found[one["id"]] = not names.isdisjoint(
-                (one["column"], one["column"].partition(".")[0])
-            )
-    return found
-
-
-def _names(facets: Iterable[Any]) -> list[str]:
-    """The owners that facets name, each once."""
-    return sorted({name for facet in facets for name in owner_names(facet)})
+    schemas = _facets_of_tables(connection, {one.entity for one in columns}, "schema")
+    names = {
+        table: {
+            field["name"]
+            for facet in facets
+            for field in facet.get("fields") or ()
+            if field.get("name")
+        }
+        for table, facets in schemas.items()
+    }
+    return {
+        answer["id"]: not names[table].isdisjoint(
+            (answer["column"], answer["column"].partition(".")[0])
+        )
+        for table, answer in columns
+        if names.get(table)
+    }

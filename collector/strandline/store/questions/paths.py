@@ -10,9 +10,16 @@ from sqlalchemy import Connection
 from strandline.core.routes import Routes, routes
 from strandline.core.walk import Direction, Graph, Walk, WalkStep, walk
 from strandline.store.lineage.column_edges import Column
-from strandline.store.lineage.column_lineage import Columns, columns_answer, meet, starts_of
+from strandline.store.lineage.column_lineage import (
+    Columns,
+    columns_answer,
+    meet,
+    shown_columns,
+    starts_of,
+)
+from strandline.store.lineage.known_jobs import KnownJobs
 from strandline.store.lineage.lookup import Node
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.relations import View, with_known_runs
 from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.lineage.table_lineage import Question, answer_of, jobs_for, node_ids
 from strandline.store.questions.selection import Selection
@@ -61,14 +68,19 @@ def selected_paths(
 
 
 def _of_tables(connection: Connection, way: Way) -> Answer:
-    first, last = (_ids(connection, node, way.view) for node in (way.first, way.last))
+    known = KnownJobs(connection, with_known_runs(connection, way.view))
+    first, last = (
+        jobs_for(connection, node, known) if node.kind == "job" else [node.id]
+        for node in (way.first, way.last)
+    )
     jobs = frozenset(
         id_
         for node, ids in ((way.first, first), (way.last, last))
         if node.kind == "job"
         for id_ in ids
     )
-    graph = TableGraph(connection, way.view, jobs, starts=frozenset([*first, *last]))
+    ends = frozenset([*first, *last])
+    graph = TableGraph(connection, way.view, jobs, known, starts=ends)
     found, walked = _found(graph, first, last, way, eq)
     for shown, step in found.steps.items():
         graph.reasons[shown] = graph.reasons[step]
@@ -79,10 +91,6 @@ def _of_tables(connection: Connection, way: Way) -> Answer:
     whole.left_out = walked.left_out - whole.nodes.keys()
     answer = answer_of(connection, graph, whole, asked)
     return answer | {"shortest": node_ids(connection, found.shortest)}
-
-
-def _ids(connection: Connection, node: Node, view: View) -> list[int]:
-    return jobs_for(connection, node, view) if node.kind == "job" else [node.id]
 
 
 def _ends(found: Routes[Any], first: Sequence[Any], last: Sequence[Any]) -> dict[Any, int]:
@@ -146,10 +154,7 @@ def _of_columns(connection: Connection, way: Way) -> Answer:
         found.distances | _ends(found, first, last), dict.fromkeys(found.steps), walked.truncated_by
     )
     whole.left_out = walked.left_out - whole.nodes.keys()
-    answer = columns_answer(
-        connection, graph, whole, [end for end in (*first, *last) if end in whole.nodes]
-    )
-    names: Callable[[Any], str | None] = answer.pop("names").get
-    return answer | {
-        "shortest": [name for node in found.shortest if (name := names(node)) is not None]
-    }
+    ends = [end for end in (*first, *last) if end in whole.nodes]
+    columns = shown_columns(connection, graph, whole, ends)
+    shortest = [name for node in found.shortest if (name := columns.id_of(node)) is not None]
+    return columns_answer(connection, columns) | {"shortest": shortest}

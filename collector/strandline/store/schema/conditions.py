@@ -20,9 +20,11 @@ CREATED_NOTHING = "({sink}.creates = 1 AND {run}.streaming = 0 AND {run}.state I
 # another dataset. {sink} is a row of run_relations, {run} its run, {table} the row of datasets with
 # the table's name; {stated} is the rank of a snapshot that a facet of ours states. The others come
 # from canonical_ids, which every key sees whole: whether a run wrote depends on no key.
+# CASE keeps SQLite from looking at what follows for other rows.
 ONLY_DEFINED = """
-({sink}.direction = 1 AND {sink}.creates = -1 AND {run}.streaming = 0 AND {run}.ended_at IS NOT NULL
- AND NOT ({run}.announced = 0
+(CASE WHEN {sink}.direction = 1 AND {sink}.creates = -1 AND {run}.streaming = 0
+       AND {run}.ended_at IS NOT NULL
+ THEN NOT ({run}.announced = 0
           AND EXISTS (SELECT 1 FROM run_queries batch WHERE batch.run_id = {run}.id))
  AND NOT EXISTS (
      SELECT 1
@@ -49,7 +51,8 @@ ONLY_DEFINED = """
         AND made.direction = 1
         AND made.rank = {stated}
         AND stated_as.canonical_id = {table}.canonical_id
-        AND (snapshot.row_count IS NULL OR snapshot.row_count > 0)))"""
+        AND (snapshot.row_count IS NULL OR snapshot.row_count > 0))
+ ELSE FALSE END)"""
 
 # A batch run that failed, {run}: it wrote nothing but what it states itself.
 FAILED_BATCH = "({run}.state = 5 AND {run}.streaming = 0)"
