@@ -77,7 +77,7 @@ def differences(connection: Connection, span: Span) -> Answer:
     schemas, unclear = _schemas(connection, span, before & after, nodes)
     every += schemas
     items = _selected(connection, every, nodes, span.selection)
-    counted = Counter(one["change"] for one in items)
+    counted = Counter(item["change"] for item in items)
     cut = next((found.truncated_by for found in walks if not found.complete), None)
     left_out = {node for found in walks for node in found.left_out} - set(datasets)
     return {
@@ -203,9 +203,10 @@ def _schemas(
     if not span.by_column or not both:
         return [], 0
     changes, unclear = column_changes(connection, span.since.at, span.until.at, both)
-    named = nodes_of(connection, dict.fromkeys((one.dataset for one in changes), 0))
+    named = nodes_of(connection, dict.fromkeys((change.dataset for change in changes), 0))
     return [
-        _column_line(one, _named(named[one.dataset], one.column, nodes)) for one in changes
+        _column_line(change, _named(named[change.dataset], change.column, nodes))
+        for change in changes
     ], unclear
 
 

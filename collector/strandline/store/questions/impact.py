@@ -269,7 +269,7 @@ def _in_schemas(connection: Connection, columns: Sequence[Affected]) -> dict[str
     Of a table with several names the schema under any of them counts; where none was stated nothing
     is claimed.
     """
-    schemas = _facets_of_tables(connection, {one.entity for one in columns}, "schema")
+    schemas = _facets_of_tables(connection, {column.entity for column in columns}, "schema")
     names = {
         table: {
             field["name"]
