@@ -308,7 +308,7 @@ def test_cut_is_not_proven_if_a_table_was_read_at_an_unknown_snapshot(
 
 
 def test_cut_shows_what_a_restored_snapshot_was_made_from(engine: Engine) -> None:
-    def totals(minute: int, reads: dict[str, Any], **made: Any) -> dict[str, Any]:
+    def totals(minute: int, reads: dict[str, Any], **made: Any) -> Record:
         return run("COMPLETE", minute, f"run{minute}", [reads], [at("totals", **made)])
 
     fill(

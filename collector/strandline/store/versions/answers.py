@@ -256,5 +256,5 @@ def _line(connection: Connection, table: Table, checkpoints: Sequence[Checkpoint
     whole = {snapshot for one in checkpoints for snapshot in one.whole}
     restored = {snapshot: named for one in checkpoints for snapshot, named in one.restored.items()}
     line, _ = snapshot_lines(connection, table)
-    read = [sources.get(snapshot, {}) for snapshot in line]
+    read: list[Mapping[Table, str]] = [sources.get(snapshot, {}) for snapshot in line]
     return Line(table, line, read, whole, restored)
