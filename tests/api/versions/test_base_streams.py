@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from api.versions.test_derived import micro_batch, on, read
+from api.versions.test_derived import batch_run, micro_batch, on, read
 from fixtures.versions_server.events import committed, started
 from fixtures.versions_server.server import Server, running
 from strandline.runtime.coordinator import Intervals, attend
@@ -14,14 +14,14 @@ A, B, BOTH = "db.a", "db.b", "db.both"
 
 
 def ingested(
-    table: str, number: int, at: float, *, query: str = "q", parent: str = ""
+    table: str, number: int, at: float, *, query: str = "q", parent: str = "", run: int = 1
 ) -> dict[str, Any]:
     """RUNNING of a stream that fills a table: micro-batch `number` of its query."""
     name = table.removeprefix("db.")
     before = {table: parent or f"{name}{number - 1}"} if number or parent else {}
     snapshot = f"{name}{number}" if query == "q" else f"{name}{number}.{query}"
     event = committed(
-        f"to_{name}", at, number + 1, {}, {table: snapshot}, domain="plain", parents=before
+        f"to_{name}", at, number + 1, {}, {table: snapshot}, domain="plain", parents=before, run=run
     )
     event["run"]["facets"]["strandline_barrier"]["queryId"] = query
     return event
@@ -114,12 +114,55 @@ def test_query_that_lost_its_checkpoint_goes_on_with_the_barriers(server: Server
         started("to_a", 0, [], [A], domain="plain"),
         started("copy", 0, [A], ["db.copy"], domain="plain"),
         *(ingested(A, number, 10 * number + 10) for number in range(4)),
-        ingested(A, 0, 60, query="new", parent="a3"),
-        ingested(A, 1, 70, query="new", parent="a0.new"),
-        ingested(A, 4, 50),
+        started("to_a", 55, [], [A], domain="plain", run=2),
+        ingested(A, 0, 60, query="new", parent="a3", run=2),
+        ingested(A, 1, 70, query="new", parent="a0.new", run=2),
     )
     server.post(micro_batch("copy", 0, {A: read(None, "a1.new")}, {"db.copy": "c0"}))
 
     assert server.barriers(A, "db.copy") == {A: 6, "db.copy": 6}
     assert server.snapshots(A, "db.copy") == {A: "a1.new", "db.copy": "c0"}
     assert server.snapshots(A) == {A: "a1.new"}
+
+
+def test_late_micro_batches_of_a_query_that_lost_its_checkpoint_carry_no_barrier(
+    server: Server,
+) -> None:
+    server.post(
+        started("to_a", 0, [], [A], domain="plain"),
+        started("copy", 0, [A], ["db.copy"], domain="plain"),
+        *(ingested(A, number, 10 * number + 10) for number in range(4)),
+        started("to_a", 65, [], [A], domain="plain", run=2),
+        ingested(A, 0, 70, query="new", parent="a5", run=2),
+        ingested(A, 4, 50),
+        ingested(A, 5, 60),
+        ingested(A, 1, 80, query="new", parent="a0.new", run=2),
+    )
+    barriers = {}
+    for number, snapshot in enumerate(("a3", "a0.new", "a1.new")):
+        before = ("a3", "a0.new")[number - 1] if number else None
+        made = on(f"c{number - 1}", f"c{number}") if number else "c0"
+        server.post(micro_batch("copy", number, {A: read(before, snapshot)}, {"db.copy": made}))
+        barriers[snapshot] = server.barriers(A, "db.copy")["db.copy"]
+
+    assert barriers == {"a3": 4, "a0.new": 5, "a1.new": 6}
+
+
+def test_batch_job_over_two_streams_gets_barriers_without_a_declaration(engine: Engine) -> None:
+    with running(engine, barrier_seconds=10**8) as server:
+        server.post(
+            started("to_a", 0, [], [A], domain="plain"),
+            started("to_b", 0, [], [B], domain="plain"),
+            ingested(A, 0, 10),
+            ingested(B, 0, 20),
+            *batch_run("join", 1, 100, {A: "a0", B: "b0"}, {BOTH: "j0"}),
+            ingested(A, 1, 110),
+            ingested(B, 1, 120),
+            *batch_run("join", 2, 200, {A: "a1", B: "b1"}, {BOTH: "j1"}, parent="j0"),
+            ingested(A, 2, 210),
+        )
+        cut_steps(server)
+
+        assert server.snapshots(A, B, BOTH, consistency="strong") == {A: "a1", B: "b1", BOTH: "j1"}
+        (group,) = server.get("/api/v2/groups")["groups"]
+        assert [one["name"] for one in group["tables"]] == [A, B]

@@ -291,7 +291,7 @@ def _ingest(model: Model, place: ManagedJob, writes: Iterable[Table]) -> None:
 
 def _follows(model: Model, place: ManagedJob, table: Table) -> bool:
     lookups = model.steps.get(place.job, NO_STEPS).lookups
-    return not place.batch and model.domain_of.get(table) == place.domain and table not in lookups
+    return model.domain_of.get(table) == place.domain and table not in lookups
 
 
 def _ingested_barrier(
@@ -307,12 +307,12 @@ def _ingested_barrier(
     if (table in bases and len(bases) > 1) or done is None:
         return None
     query = completion.query
+    last = done.of[done.last] if done.last is not None else None
+    if last is not None and "" != query != last.query and completion.committed < last.committed:
+        return None  # another query had gone on from it when it was told
     if query not in place.began_after:
         is_later = query != "" and bool(place.began_after)
-        before = done.of[done.last] if is_later and done.last is not None else None
-        if before is not None and completion.committed < before.committed:
-            return None  # its query ended before another one began
-        place.began_after[query] = before.barrier if before is not None else 0
+        place.began_after[query] = last.barrier if is_later and last is not None else 0
     barrier = completion.barrier + place.began_after[query]
     others = (one for one in done.candidates(barrier) if one.query and query)
     return None if any(one.query != query for one in others) else barrier
