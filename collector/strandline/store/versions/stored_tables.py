@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, select
 
+from strandline.core.openlineage.names import is_object_store
 from strandline.core.versions.facts import Table
 from strandline.core.versions.rollback_statements import StoredTable
 from strandline.store.lineage.lookup import ids_of_names
@@ -28,11 +29,21 @@ def _format(connection: Connection, table: Table) -> str:
 
 
 def _location(connection: Connection, table: Table) -> str:
-    """Return the path of a table; a table of a catalog alone has none here."""
+    """Return the path of a table, "" if it is known as a table of a catalog alone."""
     named = select(datasets.c.namespace, datasets.c.name).where(
-        datasets.c.id.in_(ids_of_names(table)), datasets.c.name.startswith("/")
+        datasets.c.id.in_(ids_of_names(table))
     )
-    row = connection.execute(named.order_by(datasets.c.newest_at.desc()).limit(1)).first()
-    if row is None or row.namespace == "file":
-        return row.name if row is not None else ""
-    return f"{row.namespace.rstrip('/')}{row.name}" if "://" in row.namespace else ""
+    rows = connection.execute(named.order_by(datasets.c.newest_at.desc()))
+    return next(filter(None, (_path(row.namespace, row.name) for row in rows)), "")
+
+
+def _path(namespace: str, name: str) -> str:
+    """Return the address of a dataset whose name is a path, "" of any other.
+
+    >>> _path("s3://bucket", "lake/t"), _path("file", "/lake/t"), _path("hive://lake", "db.t")
+    ('s3://bucket/lake/t', '/lake/t', '')
+    """
+    if namespace == "file":
+        return name
+    is_path = is_object_store(namespace) or ("://" in namespace and name.startswith("/"))
+    return f"{namespace.rstrip('/')}/{name.lstrip('/')}" if is_path else ""
