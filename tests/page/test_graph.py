@@ -86,6 +86,14 @@ def test_hub_is_drawn_in_few_boxes_of_readable_size(hub_tab: Tab) -> None:
     assert hub_tab.faults == []
 
 
+def test_narrow_screen_says_how_much_of_the_graph_it_lists(browser: Any, hub_address: str) -> None:
+    for tab in tab_of(browser, hub_address, viewport={"width": 390, "height": 844}):
+        page = tab.open(f"/graph?node={HUB}")
+
+        note = page.locator(".hidden-note:visible").inner_text()
+        assert note == "23 of 120 tables and jobs shown."
+
+
 def test_folded_job_is_found_and_pinned(hub_tab: Tab) -> None:
     page = hub_tab.open(f"/graph?node={HUB}")
     hub_tab.click(".node.rest:has-text('more jobs')")

@@ -238,13 +238,14 @@ function Drawn({ known, past, before, params, asked, path }) {
   if (!picture.boxes.length)
     return html`<${NothingDrawn} asOf=${asOf} />
       ${asOf && html`<${TimeBar} known=${known} asOf=${asOf} marks=${marks} />`}`;
+  const shown = (lines) => html`<${Shown} known=${known} past=${asOf ? past : null} whole=${whole}
+    asOf=${asOf} depth=${asked.depth} lines=${lines} />`;
   return html`<div class="canvas">
       <${View} picture=${picture} placed=${placed} selected=${selected} start=${asked.node}
         on=${lit} marks=${marks} ghosts=${ghosts} anchor=${anchor.current} onSelect=${select}
           onCentre=${centre} onFold=${known.isMap ? close : null} onKey=${onKey} handle=${handle} />
       <div class="undercanvas">
-      <${Shown} known=${known} past=${asOf ? past : null} whole=${whole} asOf=${asOf}
-        depth=${asked.depth} lines=${placed.isDense && linesOf(picture)} />
+      ${shown(placed.isDense ? linesOf(picture) : "Numbers beside lines count jobs.")}
         <div class="zoomer">
         <button aria-label="Zoom in" onClick=${() => handle.current.by(1.3)}>+</button>
         <button aria-label="Zoom out" onClick=${() => handle.current.by(1 / 1.3)}>−</button>
@@ -253,7 +254,8 @@ function Drawn({ known, past, before, params, asked, path }) {
     ${
       box
         ? html`<${Drawer} box=${box} params=${params} picture=${picture} asked=${asked} />`
-        : html`<${Outline} picture=${picture} open=${known.isMap ? open : null} />`
+        : html`<div class="neighbours drawer">${shown("")}
+            <${Outline} picture=${picture} open=${known.isMap ? open : null} /></div>`
     }
     <${TimeBar} known=${known} asOf=${asOf} since=${params.get("since")} marks=${marks}
       isMap=${known.isMap} />`;
@@ -317,7 +319,7 @@ function Shown({ known, past, whole, asOf, depth, lines }) {
   const of = past || known;
   const cut = [];
   if (!whole.complete) cut.push(cutBy(whole.truncatedBy, depth));
-  if (of.isMap) cut.push(lines || "Numbers beside lines count jobs.");
+  if (of.isMap) cut.push(lines);
   if (whole.hidden?.access)
     cut.push(`${number(whole.hidden.access)} more are hidden from this key.`);
   const moment = asOf ? (past ? " at that moment" : " now") : "";
@@ -477,10 +479,9 @@ function Outline({ picture, open }) {
         ? html`<${State} state=${box.node.state} />`
         : box.lines.map(textOf).join(" · ")
     }</span></li>`;
-  return html`<div class="neighbours drawer">${[...parts].map(
-    ([name, boxes]) => html`<h2>
-    ${name}</h2><ul class="plain">${boxes.map(row)}</ul>`,
-  )}</div>`;
+  return [...parts].map(
+    ([name, boxes]) => html`<h2>${name}</h2><ul class="plain">${boxes.map(row)}</ul>`,
+  );
 }
 
 function Drawer({ box, params, picture, asked }) {
