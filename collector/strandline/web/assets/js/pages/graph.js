@@ -724,13 +724,13 @@ function TimeBar({ known, asOf, since, marks, isMap }) {
     removed = marks.size - added;
   return html`<div class="timebar"><label class="small dim" for="moment">
     ${since ? "changed since" : "as of"}</label>
-    <div class="slider">
+    <div class="slider" title="each mark: lineage changed, or a run started or ended">
     <input id="moment" type="range" min=${first} max=${now} step="1000" value=${dragged ?? at}
       aria-valuetext=${absolute(
         new Date(dragged ?? at).toISOString(),
       )} onInput=${(e) => drag(Number(e.target.value))}
         onChange=${(e) => set(Number(e.target.value))} />
-      <div class="ticks" title="each mark: lineage changed, or a run started or ended">
+      <div class="ticks">
       ${moments
         .slice(-300)
         .map(
