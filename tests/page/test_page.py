@@ -266,6 +266,13 @@ def test_graph_draws_all_nodes_and_follows_arrow_keys(tab: Tab) -> None:
     assert "selected=" in page.url
 
 
+def test_cut_graph_does_not_say_that_all_is_shown(tab: Tab) -> None:
+    page = tab.open(f"/graph?node={REPORT}")
+
+    note = page.inner_text(".hidden-note")
+    assert note.endswith("edges. More lies further than 1 job away.")
+
+
 def test_selected_column_highlights_only_its_path(tab: Tab) -> None:
     page = tab.open(f"/graph?node={REPORT}&column=country&of={REPORT}")
 

@@ -329,7 +329,7 @@ function Shown({ known, past, whole, asOf, depth, lines }) {
 
 const cutBy = (reason, depth) =>
   reason === "depth"
-    ? `There is more than ${count(Number(depth), "job")} away.`
+    ? `More lies further than ${count(Number(depth), "job")} away.`
     : `Not everything is shown: cut by ${reason}.`;
 
 // How many lines of a dense map are drawn.
@@ -360,7 +360,7 @@ function shownOf(of, whole, moment, past) {
   const jobs = of.nodes.length - tables;
   const edgeCount = count(of.edges.length, "edge");
   const text = `${count(tables, "table")}, ${count(jobs, "job")}, ${edgeCount}${moment}`;
-  if (!moreNodes && !moreEdges) return `${text}; all shown.`;
+  if (!moreNodes && !moreEdges) return whole.complete ? `${text}; all shown.` : `${text}.`;
   const others = `${count(moreNodes, "more box", "more boxes")}, ${count(moreEdges, "more edge")}`;
   return `${text}. ${others} ${past ? "at other moments, drawn faintly" : "from before"}.`;
 }
