@@ -27,7 +27,7 @@ MORE_SCREENS = (
     "/job?namespace=airflow&name=nightly.report&tab=code", "/runs", "/events", "/trouble", "/search?q=shop",
     f"/graph?node={REPORT}&selected={REPORT}", f"/table?{BALANCE}&tab=lineage", f"/table?{BALANCE}&tab=facets",
     "/group?name=shop&cell=/lake/shop/balance~20", "/job?namespace=shop&name=shop_jobs.refunds",
-    "/job?namespace=shop&name=shop_jobs.refunds&tab=barriers", f"/run?id={run_id('margins')}", "/compare", "/words", "/login",
+    "/job?namespace=shop&name=shop_jobs.refunds&tab=barriers", f"/run?id={run_id('nightly.margins')}", "/compare", "/words", "/login",
 )  # fmt: skip
 
 
