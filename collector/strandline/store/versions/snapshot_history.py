@@ -81,13 +81,18 @@ def commit_times(
     connection: Connection, wanted: Iterable[tuple[Table, str]]
 ) -> dict[tuple[Table, str], int]:
     """Return when snapshots were committed, of those that are known."""
-    found = {}
+    of_tables: dict[Table, set[str]] = {}
     for table, snapshot in wanted:
-        of_table = snapshots.c.dataset_id.in_(ids_of_names(table))
-        when = select(func.min(_WHEN)).where(of_table, snapshots.c.snapshot_id == snapshot)
-        at = connection.scalar(when)
-        if at is not None:
-            found[table, snapshot] = int(at)
+        of_tables.setdefault(table, set()).add(snapshot)
+    found = {}
+    for table, ids in of_tables.items():
+        times = (
+            select(snapshots.c.snapshot_id, func.min(_WHEN))
+            .where(snapshots.c.dataset_id.in_(ids_of_names(table)))
+            .where(snapshots.c.snapshot_id.in_(sorted(ids)))
+            .group_by(snapshots.c.snapshot_id)
+        )
+        found.update({(table, id_): int(at) for id_, at in connection.execute(times).tuples()})
     return found
 
 
