@@ -7,13 +7,14 @@ import pytest
 from sqlalchemy import Engine
 
 from strandline.core.access.granted import Access
+from strandline.core.walk import LEAST_STEPS
 from strandline.execution.edge_rows import job_edge_rows
 from strandline.store.lineage.relations import View
 from strandline.store.questions.asked import ANSWERS
 from strandline.store.sql.narrowed import narrowed
 from worlds.builders import Json
 from worlds.scenarios.bank import FACET
-from worlds.scenarios.plain import columns, creates, run
+from worlds.scenarios.plain import columns, creates, parent, run
 from worlds.scenarios.taking import fill, reader, view
 
 NOW = view("2026-11-20T12:10:00Z")
@@ -117,6 +118,34 @@ def test_view_on_a_view_lies_behind_it(engine: Engine) -> None:
     assert edges_of(engine, "t") == edges_of(engine, "o") == edges_of(engine, "w") == whole
     assert edges_of(engine, "v", "downstream") == whole - {"t -> v"}
     assert edges_of(engine, "w", "upstream") == {"t -> v", "v -> w"}
+
+
+@pytest.mark.parametrize(("outputs", "runs"), [(300, 1), (1, 300)])
+def test_view_that_many_outputs_or_runs_share_hides_no_other_edge(
+    engine: Engine, outputs: int, runs: int
+) -> None:
+    tables = [f"t{number}" for number in range(70)]
+    written = [f"o{number}" for number in range(outputs)]
+    read: list[str | Json] = ["v", *(through(table, "v") for table in tables)]
+    fill(
+        engine,
+        [
+            run("START", 0, "job_app"),
+            *(
+                run("COMPLETE", 1, "job_a", read, written, run_id=f"{n}", of_run=parent("job_app"))
+                for n in range(runs)
+            ),
+            run("COMPLETE", 2, "job_z", ["z"], ["o0"]),
+            run("COMPLETE", 3, "job_b", written, ["last"]),
+        ],
+    )
+
+    assert len(tables) * outputs * runs > LEAST_STEPS
+    assert edges_of(engine, "last", "upstream") == {
+        *(f"{table} -> v" for table in tables),
+        *("v -> job_a", "z -> job_z", "job_z -> o0", "job_b -> last"),
+        *(edge for name in written for edge in (f"job_a -> {name}", f"{name} -> job_b")),
+    }
 
 
 def test_table_that_a_statement_also_reads_itself_keeps_its_own_edge(engine: Engine) -> None:

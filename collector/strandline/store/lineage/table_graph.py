@@ -5,7 +5,7 @@ Jobs are read ahead of the walk, which then makes the steps level by level.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 
 from sqlalchemy import Connection
 
@@ -70,7 +70,9 @@ class TableGraph:
             *(of_job.steps(known[id_].stated, leave) for id_, of_job in relations.items()),
         )
         steps: dict[WalkStep[int], None] = {}
-        for step, reason in islice(leaving, limit):
+        for step, reason in leaving:  # the runs of a job may each have the same step into a view
+            if step not in steps and len(steps) == limit:
+                break
             steps[step] = None
             earlier = self.reasons.get(step)
             if earlier is None or not step.is_view or reason.seen.at > earlier.seen.at:
