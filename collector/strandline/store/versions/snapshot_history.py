@@ -92,7 +92,7 @@ def commit_times(
             .where(snapshots.c.snapshot_id.in_(sorted(ids)))
             .group_by(snapshots.c.snapshot_id)
         )
-        found.update({(table, id_): int(at) for id_, at in connection.execute(times).tuples()})
+        found.update({(table, id_): int(at) for id_, at in connection.execute(times)})
     return found
 
 
