@@ -10,7 +10,7 @@ import orjson
 from sqlalchemy import Connection, Engine, select
 
 from strandline.core.openlineage.times import micros_of
-from strandline.core.walk import Direction
+from strandline.core.walk import MOST_NODES, Direction
 from strandline.runtime.job_memory import JobMemory, MemoryView
 from strandline.store.forgetting.forget import Requester, forget
 from strandline.store.forgetting.subjects import Subject
@@ -21,6 +21,7 @@ from strandline.store.ingest.take import Record
 from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.questions.impact import Removal, impact_of
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs
 from strandline.store.sql.engine import reading
@@ -66,6 +67,9 @@ def different(engine: Engine, memory: JobMemory, at: int = MOMENT) -> str:
             if kept != wanted:
                 both = difference(orjson.loads(kept), orjson.loads(wanted))
                 return f"{node} {way} {depth}: {both}"
+            removal = Removal(node, None, question.view, depth, MOST_NODES)
+            if impact_of(connection, removal, shared) != impact_of(connection, removal):
+                return f"impact of {node} {depth}"
     return ""
 
 

@@ -1,5 +1,7 @@
 """GET /api/v2/lineage and what else is asked of graphs: impact, ways, changes, namespaces, runs."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, NotRequired
 
 from fastapi import APIRouter
@@ -24,12 +26,15 @@ from strandline.core.walk import Direction
 from strandline.errors import ParameterError
 from strandline.questions import lineage as asking
 from strandline.questions.parameters import Query
+from strandline.store.lineage.known_jobs import SharedJobs
 from strandline.store.lineage.lookup import dataset_of
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_labels import newest_datasets
 from strandline.store.lineage.table_lineage import lineage_of, only_nodes, whole_graph
+from strandline.store.lineage.view import View
 from strandline.store.questions.asked import (
     cut_answer,
+    impact,
     nodes_called,
     question_of,
     selection_between,
@@ -219,8 +224,19 @@ def _around(session: Session, query: asking.LineageQuery, around: str) -> dict[s
 def _between_tables(session: Session, connection: Connection, query: Query) -> dict[str, Any]:
     """Return lineage between tables, of jobs in memory where they are kept."""
     question = question_of(connection, query.asked(), session.view(query))
-    shared = session.state.graph.view(connection, question.view)
-    answer = lineage_of(connection, question, shared)
+    ask = partial(lineage_of, connection, question)
+    return _of_kept_jobs(session, connection, question.view, ask)
+
+
+def _of_kept_jobs(
+    session: Session,
+    connection: Connection,
+    view: View,
+    ask: Callable[[SharedJobs | None], dict[str, Any]],
+) -> dict[str, Any]:
+    """Return what is answered with the jobs that this process keeps, and count them."""
+    shared = session.state.graph.view(connection, view)
+    answer = ask(shared)
     if shared is not None:
         jobs = session.state.metrics.kept.graph_jobs
         jobs.labels("memory").inc(shared.from_memory)
@@ -292,7 +308,10 @@ def get_impact(
 
     With owners and last readers.
     """
-    return session.answer("/impact", query)
+    with session.connected() as connection:
+        connection, view = by_itself(connection), session.view(query)
+        ask = partial(impact, connection, query.asked(), view)
+        return _of_kept_jobs(session, connection, view, ask)
 
 
 @router.get(

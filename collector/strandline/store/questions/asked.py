@@ -16,6 +16,7 @@ from strandline.core.limits import MOST_OF_DATABASE
 from strandline.core.walk import MOST_NODES, Direction
 from strandline.errors import NotFoundError, QuestionError
 from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.known_jobs import SharedJobs
 from strandline.store.lineage.lookup import Node, node_called
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.run_state import iso
@@ -123,13 +124,14 @@ def nodes_called(connection: Connection, texts: str | Sequence[str]) -> list[Nod
     return list(dict.fromkeys(node_called(connection, text) for text in named))
 
 
-def impact(connection: Connection, asked: Asked, view: View) -> Answer:
-    """Return what depends on a table, a column or a job."""
+def impact(
+    connection: Connection, asked: Asked, view: View, shared: SharedJobs | None = None
+) -> Answer:
+    """Return what depends on a table, a column or a job; `shared` are jobs in memory."""
     node, column = node_and_column(connection, asked["node"], view, asked.get("column"))
     limit = asked.get("limit") or MOST_NODES
-    answer = impact_of(
-        connection, Removal(node, column, view, asked.get("depth"), limit, selection_of(asked))
-    )
+    removal = Removal(node, column, view, asked.get("depth"), limit, selection_of(asked))
+    answer = impact_of(connection, removal, shared)
     if view.past and column is not None and not answer["items"]:
         refuse_absent(connection, node, column, view)
     return answer

@@ -27,7 +27,7 @@ from strandline.store.lineage.column_lineage import (
 )
 from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.facets import values_among
-from strandline.store.lineage.known_jobs import KnownJobs
+from strandline.store.lineage.known_jobs import KnownJobs, SharedJobs
 from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.relations import View, with_known_runs
 from strandline.store.lineage.table_graph import TableGraph
@@ -83,13 +83,14 @@ class Affected(NamedTuple):
     answer: Answer
 
 
-def impact_of(connection: Connection, removal: Removal) -> Answer:
+def impact_of(connection: Connection, removal: Removal, shared: SharedJobs | None = None) -> Answer:
     """Everything that depends on it, the nearest first.
 
-    `affected` counts it by kind, `hidden` what is not shown.
+    `affected` counts it by kind, `hidden` what is not shown. `shared` are jobs that outlive the
+    question.
     """
     question = removal.question
-    known = KnownJobs(connection, with_known_runs(connection, removal.view))
+    known = KnownJobs(connection, with_known_runs(connection, removal.view), shared)
     affected: list[Affected] = []
     sizes: list[Answer] = []
     if removal.column is None:
