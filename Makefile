@@ -20,7 +20,7 @@ TESTS ?= tests
 PYTEST_ARGS ?=
 # The whole suite runs in five processes, a part of it in one.
 RUN = $(if $(filter tests,$(TESTS)),$(PY) tests/run.py "$(1)" $(PYTEST_ARGS),$(PY) -m pytest -m "$(1)" $(PYTEST_ARGS) $(TESTS))
-.PHONY: help demo test test-all test-slow test-matrix parts all-parts check bench soak locks wheels pyfiles clean needs docs audit
+.PHONY: help demo test test-all test-slow test-matrix parts all-parts check bench soak locks wheels pyfiles clean needs docs reference audit
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
@@ -90,6 +90,9 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-in
 docs: .venv/.docs .venv/.dev ## the site of docs/ into .cache/site, with every link checked
 	@NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build --strict
 	@echo ".cache/site/index.html"
+
+reference: .venv/.dev ## the tables of settings and metrics in docs/reference, from the program
+	@$(PY) -m docs.generated --write
 
 audit: .venv/.audit ## known vulnerabilities of what is locked; the image's bill of materials into dist/
 	@mkdir -p dist

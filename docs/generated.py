@@ -1,7 +1,8 @@
-"""The parts of the reference that are made from the program, as Markdown in one JSON object.
+"""The parts of the reference that are made from the program.
 
-`python -m docs.generated`, in the environment of the program; docs/site_hooks.py puts each part
-where a page of docs/reference has `<!-- generated: NAME -->`.
+`python -m docs.generated` prints the long ones as Markdown in one JSON object; docs/site_hooks.py
+puts each where a page of docs/reference has `<!-- generated: NAME -->`. The short ones are kept in
+their pages below such a mark, for whoever reads the repository: `make reference` writes them anew.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import strandline_spark
@@ -21,6 +23,7 @@ from strandline.metrics import Metrics
 from strandline.settings import KAFKA_SECURITY, PREFIX, declared
 
 Lines = Iterator[str]
+REFERENCE = Path(__file__).resolve().parent / "reference"
 
 
 def commands() -> Lines:
@@ -123,8 +126,25 @@ def _code(value: object) -> str:
     return "" if value is None else f"`{value}`"
 
 
-PARTS = {part.__name__: part for part in (commands, rest, settings, metrics, python)}
+PARTS = {part.__name__: part for part in (commands, rest, python)}
+KEPT = {part.__name__: part for part in (settings, metrics)}
+
+
+def with_part(page: str, name: str) -> str:
+    """Return the text of a page with its kept part made anew."""
+    mark = f"<!-- generated: {name} -->"
+    return f"{page.partition(mark)[0]}{mark}\n\n" + "\n".join(KEPT[name]()) + "\n"
+
+
+def _write_kept() -> None:
+    for name in KEPT:
+        page = REFERENCE / f"{name}.md"
+        page.write_text(with_part(page.read_text(), name))
+
 
 if __name__ == "__main__":
     os.environ["COLUMNS"] = "100"  # of the help texts
-    json.dump({name: "\n".join(part()) for name, part in PARTS.items()}, sys.stdout)
+    if sys.argv[1:] == ["--write"]:
+        _write_kept()
+    else:
+        json.dump({name: "\n".join(part()) for name, part in PARTS.items()}, sys.stdout)

@@ -32,7 +32,7 @@ def on_config(config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Put generated parts in, and let links to files beside docs/ lead to the repository."""
     docs = Path(config["docs_dir"])
-    markdown = GENERATED.sub(lambda mark: _generated(docs.parent)[mark[1]], markdown)
+    markdown = GENERATED.sub(lambda mark: _generated(docs.parent).get(mark[1], ""), markdown)
 
     def outward(link: "re.Match[str]") -> str:
         file = (docs / page.file.src_path).parent.joinpath(link[1]).resolve()

@@ -1,22 +1,29 @@
 """The pages of docs/reference that are made from the program."""
 
 import re
-from pathlib import Path
 
-from docs.generated import PARTS
+import pytest
+
+from docs.generated import KEPT, PARTS, REFERENCE, with_part
 from strandline.cli.declarations import COMMANDS
-
-REFERENCE = Path(__file__).resolve().parents[2] / "docs/reference"
 
 
 def test_each_generated_part_stands_in_one_page() -> None:
     pages = "".join(page.read_text() for page in REFERENCE.glob("*.md"))
 
-    assert sorted(re.findall(r"<!-- generated: (\w+) -->", pages)) == sorted(PARTS)
+    marked = re.findall(r"<!-- generated: (\w+) -->", pages)
+    assert sorted(marked) == sorted([*PARTS, *KEPT])
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_kept_part_is_what_the_program_declares(name: str) -> None:
+    page = (REFERENCE / f"{name}.md").read_text()
+
+    assert page == with_part(page, name), "make reference writes it anew"
 
 
 def test_generated_parts_show_what_the_program_declares() -> None:
-    parts = {name: [*part()] for name, part in PARTS.items()}
+    parts = {name: [*part()] for name, part in (PARTS | KEPT).items()}
 
     assert "| `STRANDLINE_PORT` | `5000` | the port to listen on |" in parts["settings"]
     assert (
