@@ -60,6 +60,7 @@ class Pipeline:
                 self._movements,
                 checkpoint=place,
                 group="bank",
+                name=table,
                 **how,
             )
         return aligned_stream(
@@ -69,6 +70,7 @@ class Pipeline:
             _balances,
             checkpoint=place,
             group="bank",
+            name=table,
             **how,
         )
 
