@@ -16,7 +16,9 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 from fixtures.emitter.builders import conf
 from strandline_spark import activation
+from strandline_spark.jvm.event_queue import WAKE
 from strandline_spark.runs.emitter import Emitter
+from strandline_spark.runs.unreported import UnreportedStatements
 
 
 def emitter(poll: Callable[[int], Any] = lambda milliseconds: None) -> Emitter:
@@ -101,6 +103,27 @@ def failing(left: list[bool], milliseconds: int) -> Any:
     if milliseconds == 200:
         return None
     return object()
+
+
+def test_unreported_statement_is_taken_after_the_commits_told_before_it() -> None:
+    events = iter([SimpleNamespace(what="commit"), WAKE, None])
+    taken: list[Any] = []
+    watch: Any = SimpleNamespace(
+        ended_at=None,
+        take=lambda event: taken.append(event.what),
+        unreported=taken.append,
+        idle=lambda now: None,
+    )
+    parts: Any = SimpleNamespace(watch=watch, announcer=SimpleNamespace(overflowed=0, missed=0))
+    ours = emitter(lambda milliseconds: next(events))
+    ours._queue.dropped = lambda: 0  # type: ignore[method-assign]
+    ours._unreported = UnreportedStatements()
+    ours._unreported._waiting.append("called")  # type: ignore[arg-type]
+    for _ in range(3):
+        ours._step(parts, 0)
+    ours._unreported.leave()
+
+    assert taken == ["commit", "called"]
 
 
 @pytest.mark.filterwarnings(

@@ -129,10 +129,21 @@ def test_error_ends_a_run_with_fail_unless_it_was_canceled(error: str, state: st
 def test_write_that_spark_refused_is_one_failed_run_of_its_targets_job() -> None:
     made, sent = actions()
     error = SimpleNamespace(getMessage=lambda: "[TABLE_OR_VIEW_NOT_FOUND] no such table")
-    write = RefusedWrite(1, insert(CREDITS), None, "append", None, ("lake", "bank"), 5.0, error)
-    made.refused(write)
-    made.refused(replace(write, number=2, writer=Statement("AppendData", absent="lake.bank.new")))
-    made.refused(replace(write, number=3, writer=ValueError("no table has such a name")))
+    write = RefusedWrite(
+        number=1,
+        session=None,
+        current=("lake", "bank"),
+        at=5.0,
+        until=6.0,
+        error=error,
+        writer=insert(CREDITS),
+        method="append",
+        target=None,
+    )
+    new = Statement("AppendData", absent="lake.bank.new")
+    made.unreported(write, ())
+    made.unreported(replace(write, number=2, writer=new), ())
+    made.unreported(replace(write, number=3, writer=ValueError("no table has such a name")), ())
 
     assert sent.lines() == [
         "START bank.lake.bank.credits [] -> [credits]",

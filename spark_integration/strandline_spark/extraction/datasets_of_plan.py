@@ -104,7 +104,7 @@ def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
             reads += _known_reads(mention, view, jvm)
         except UNREADABLE as error:
             faults.append(unread("an input", error))
-    targets = _targets(writes_of(plan, tree.root, jvm, faults), tree.root, jvm, faults)
+    targets = targets_of(writes_of(plan, tree.root, jvm, faults), tree.root.name, jvm, faults)
     parts = Parts(
         plan, tree.root, tuple(reads), tuple(targets), rows=tuple(rows), unread=tuple(faults)
     )
@@ -112,11 +112,20 @@ def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
     return parts
 
 
-def failed_parts_of(plan: JavaObject, tree: Tree, error: JavaObject | None, jvm: Jvm) -> Parts:
-    """Return the targets of a plan that could not be analysed, for Spark's error if it is known."""
+def failed_parts_of(
+    plan: JavaObject,
+    tree: Tree,
+    error: JavaObject | None,
+    jvm: Jvm,
+    current: tuple[str, ...] | None = None,
+) -> Parts:
+    """Return the targets of a plan that could not be analysed, for Spark's error if it is known.
+
+    `current`: what its names may leave out, where the session may have changed since.
+    """
     faults, targets, absent = list[str](), list[Target](), list[str]()
-    for intended in intended_writes(plan, tree.root, error, jvm, faults):
-        known = _targets([intended.write] if intended.write else [], tree.root, jvm, faults)
+    for intended in intended_writes(plan, tree.root, error, jvm, faults, current):
+        known = targets_of([intended.write] if intended.write else [], tree.root.name, jvm, faults)
         if intended.write is not None and not known:
             reason = LookupError("only Spark's analysis knows where it lies")
             faults.append(unread(f"{UNREAD_OUTPUT} of {tree.root.name}", reason))
@@ -137,19 +146,20 @@ def failed_parts_of(plan: JavaObject, tree: Tree, error: JavaObject | None, jvm:
 def refused_parts_of(write: Write, jvm: Jvm) -> Parts:
     """Return the target of a DataFrame's write to a path that Spark refused."""
     faults, root = list[str](), Node("Save", {}, [])
-    targets = _targets([write], root, jvm, faults)
+    targets = targets_of([write], root.name, jvm, faults)
     if not targets:
         faults.append(unread(f"{UNREAD_OUTPUT} of a write", LookupError("unknown format")))
     return Parts(None, root, (), tuple(targets), failed=True, unread=tuple(faults))
 
 
-def _targets(writes: list[Write], root: Node, jvm: Jvm, faults: list[str]) -> list[Target]:
+def targets_of(writes: list[Write], kind: str, jvm: Jvm, faults: list[str]) -> list[Target]:
+    """Return what writes are to, where a format knows it; what cannot be read joins `faults`."""
     targets = list[Target]()
     for write in writes:
         try:
             target = _target(write, jvm)
         except UNREADABLE as error:
-            faults.append(unread(f"{UNREAD_OUTPUT} of {root.name}", error))
+            faults.append(unread(f"{UNREAD_OUTPUT} of {kind}", error))
             continue
         if target is not None:
             targets.append(target)

@@ -47,13 +47,21 @@ class Intended:
 
 
 def intended_writes(
-    plan: JavaObject, root: Node, error: JavaObject, jvm: Jvm, faults: list[str]
+    plan: JavaObject,
+    root: Node,
+    error: JavaObject,
+    jvm: Jvm,
+    faults: list[str],
+    current: tuple[str, ...] | None = None,
 ) -> list[Intended]:
     """Return what a statement would have written; nothing for one that would only have read.
 
     A target that cannot be found is added to `faults`. `error`: Spark's, if it is known.
+    `current`: the catalog and the namespace of that moment, if the session may have others by now.
     """
     commands = list(_commands(plan, root, jvm))
+    if current is not None:
+        return [_intended(one, _in_catalog(one, current, jvm), jvm, faults) for one in commands]
     if not commands or error is None:
         return [_intended(command, None, jvm, faults) for command in commands]
     reached = _reached(error)
@@ -77,6 +85,17 @@ def _commands(plan: JavaObject, root: Node, jvm: Jvm) -> Iterator[JavaObject]:
         for child, node in zip(jvm.sequence(plan.children()), root.children, strict=True):
             if node.name in _TARGETS:
                 yield child
+
+
+def _in_catalog(command: JavaObject, current: tuple[str, ...], jvm: Jvm) -> JavaObject | None:
+    """Return the target of a command by its whole name; None where that is no relation."""
+    target = getattr(command, _TARGETS[simple_name(command)][0])()
+    while simple_name(target) == "SubqueryAlias":
+        target = target.child()
+    if simple_name(target) != "UnresolvedRelation":
+        return None
+    parts = whole_name(jvm.sequence(target.multipartIdentifier()), jvm, current)
+    return jvm.session.sessionState().sqlParser().parsePlan(f"TABLE {quoted(parts)}")
 
 
 def _reached(error: JavaObject) -> JavaObject | None:
@@ -151,8 +170,21 @@ def whole_name(
     """
     names = [str(part) for part in parts]
     manager = jvm.session.sessionState().catalogManager()
-    if len(names) > 1 and bool(manager.isCatalogRegistered(names[0])):
+    if len(names) > 1 and _is_catalog(names[0], manager):
         return names
     if current is None:
         current = str(manager.currentCatalog().name()), *map(str, manager.currentNamespace())
     return [*(current if len(names) == 1 else current[:1]), *names]
+
+
+def quoted(parts: list[str]) -> str:
+    """Return a name for SQL, each part in backquotes."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def _is_catalog(name: str, manager: JavaObject) -> bool:
+    """Return whether a name is a catalog's, also one's that cannot be made."""
+    try:
+        return bool(manager.isCatalogRegistered(name))
+    except JAVA_FAILED:
+        return True

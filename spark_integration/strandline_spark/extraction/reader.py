@@ -29,12 +29,27 @@ from strandline_spark.extraction.datasets_of_plan import (
     failed_parts_of,
     parts_of,
     refused_parts_of,
+    targets_of,
 )
 from strandline_spark.extraction.idle_sources import IdleSources
 from strandline_spark.extraction.inputs import distinct, key_of, lasting, values_of_leaves
 from strandline_spark.extraction.lineage_memory import Memory
+from strandline_spark.extraction.procedures import (
+    STAGED,
+    Procedure,
+    name_of,
+    procedure_of,
+    source_of,
+    target_of,
+)
 from strandline_spark.extraction.rdd_sources import sources_of_rows
-from strandline_spark.extraction.refused_writes import RefusedWrite, as_statement, write_to_path
+from strandline_spark.extraction.refused_writes import (
+    RefusedWrite,
+    SqlText,
+    Unreported,
+    as_statement,
+    write_to_path,
+)
 from strandline_spark.extraction.unread import UNREADABLE, unread
 from strandline_spark.extraction.writes import is_multi_insert
 from strandline_spark.formats.contract import BatchSnapshot, with_snapshot
@@ -42,9 +57,17 @@ from strandline_spark.formats.done import Done, begun_at
 from strandline_spark.formats.registry import formats, identified
 from strandline_spark.jvm.client import JavaObject, Jvm, Later
 from strandline_spark.jvm.iceberg_snapshot import ALL_CAME, Commit, Scan
-from strandline_spark.model.statement import Dataset, Output, Snapshot, Statement
+from strandline_spark.model.statement import (
+    Column,
+    Dataset,
+    Origin,
+    Output,
+    Snapshot,
+    Statement,
+)
 from strandline_spark.plans.offset_log import logged_offsets
 from strandline_spark.plans.physical import scans_of, statistics_of
+from strandline_spark.plans.schemas import fields_of
 from strandline_spark.plans.tree_source import PAYS, Trees, number_of, sql_of, tree_of_plan
 
 Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batch starts and ends
@@ -187,17 +210,101 @@ class PlanReader:
         read = self._named(session, scan.table)
         return with_snapshot(read.dataset, read.format.read(read.mention, scan, self._jvm))
 
-    def refused(self, write: RefusedWrite) -> Statement:
-        """Return what a DataFrame write was to do that Spark refused before it executed anything."""
-        self._jvm.session = write.session
-        plan = as_statement(write, self._jvm)
-        if plan is not None:
-            parts = failed_parts_of(plan, tree_of_plan(plan, self._jvm), None, self._jvm)
+    def unreported(
+        self, statement: Unreported, happened: Sequence[Commit | Scan] = ()
+    ) -> Statement:
+        """Return what a statement did, or was to do, of which Spark reports nothing.
+
+        `happened`: the commits since its start.
+        """
+        jvm = self._jvm
+        jvm.session = statement.session
+        self._unread.clear()
+        if isinstance(statement, RefusedWrite):
+            parts = self._refused(statement)
         else:
-            parts = refused_parts_of(write_to_path(write, self._jvm), self._jvm)
-        outputs = tuple(Output(target.dataset, target.operation) for target in parts.targets)
-        statement = Statement(parts.root.name, outputs=outputs, absent=parts.absent)
-        return _marked(statement, parts.unread)
+            plan = jvm.session.sessionState().sqlParser().parsePlan(statement.text)
+            current = statement.current_names(jvm)
+            call = procedure_of(plan, current, jvm)
+            if call is not None:
+                return self._called(call, current, statement, happened)
+            parts = failed_parts_of(plan, tree_of_plan(plan, jvm), None, jvm, current)
+        return _marked(self._intended(parts), parts.unread)
+
+    def _refused(self, write: RefusedWrite) -> Parts:
+        plan = as_statement(write, self._jvm)
+        if plan is None:
+            return refused_parts_of(write_to_path(write, self._jvm), self._jvm)
+        parts = failed_parts_of(plan, tree_of_plan(plan, self._jvm), None, self._jvm)
+        return replace(parts, plan=None)  # nobody wrote its SQL
+
+    def _called(
+        self,
+        call: Procedure,
+        current: tuple[str, ...],
+        statement: SqlText,
+        happened: Sequence[Commit | Scan],
+    ) -> Statement:
+        """Return what a procedure did to its table; what it was to do, if it failed."""
+        write = target_of(call, current, self._jvm)
+        if write is None:
+            return Statement("Call")
+        done = statement.error is None
+        commits = [one for one in happened if done and isinstance(one, Commit)]
+        if write.operation == "alter":
+            commits = [one for one in commits if STAGED in one.summary]
+        outputs, inputs, columns = list[Output](), list[Dataset](), tuple[Column, ...]()
+        for target in targets_of([write], "Call", self._jvm, self._unread):
+            outputs = [self._filled(target, commits, int(statement.at))]
+            if write.operation == "alter":
+                inputs = self._picked(target, outputs[0], commits)
+            elif done:
+                inputs = self._brought_in(call, current, target)
+                columns = _same_columns(inputs, target.dataset)
+        called = Statement(
+            "AlterTable" if outputs and outputs[0].operation == "alter" else "Call",
+            tuple(inputs),
+            tuple(outputs),
+            columns,
+            sql=statement.text if outputs else None,
+            absent=name_of(write.mention) if not outputs else None,
+        )
+        return _marked(called, tuple(self._unread))
+
+    def _picked(self, target: Target, output: Output, commits: Sequence[Commit]) -> list[Dataset]:
+        """Return the table at the staged snapshot whose rows a commit has once more."""
+        made = {one.snapshot_id for one in output.dataset.snapshots}
+        reads = [Scan(c.table, c.summary[STAGED]) for c in commits if c.snapshot_id in made]
+        snapshots = [target.format.read(target.mention, scan, self._jvm) for scan in reads]
+        return [with_snapshot(target.dataset, snapshot) for snapshot in snapshots]
+
+    def _brought_in(
+        self, call: Procedure, current: tuple[str, ...], target: Target
+    ) -> list[Dataset]:
+        """Return the table or the folder whose files a procedure took."""
+        try:
+            source = source_of(call, current, self._jvm)
+            if source is None:  # the table itself, which has other metadata from now on
+                return [replace(target.dataset, snapshots=())]
+            if isinstance(source, str):
+                return [self._named(self._jvm.session, source).dataset]
+            knowing = identified(source, self._jvm)
+            return [knowing[1]] if knowing is not None else []
+        except UNREADABLE as error:
+            self._unread.append(unread("an input", error))
+            return []
+
+    def _filled(self, target: Target, commits: Sequence[Commit], called_at: int) -> Output:
+        """Return the output of a procedure; one that commits nothing sets its table's snapshot."""
+        all_came = self._jvm.kept.get(ALL_CAME, lambda: True)
+        done = Done(None, "append", commits, all_came=all_came, called_at=called_at)
+        snapshot = target.format.written(target.mention, done, self._jvm) if commits else None
+        if snapshot is None:
+            return Output(target.dataset, target.operation)
+        operation = "append" if target.operation == "alter" else target.operation
+        dataset = with_snapshot(target.dataset, _judged(target, snapshot))
+        ids = {commit.snapshot_id: commit.statistics for commit in commits}
+        return Output(dataset, operation, ids.get(snapshot.snapshot_id, {}))
 
     def _guarded(
         self,
@@ -295,7 +402,23 @@ class PlanReader:
         outputs = self._outputs(parts, execution, happened)
         if parts.doubtful and not all(map(_proven, parts.targets, outputs)):
             return Statement(parts.root.name)
-        return self._statement(parts, inputs, outputs)
+        return self._grown(self._statement(parts, inputs, outputs))
+
+    def _grown(self, statement: Statement) -> Statement:
+        """Return a statement that added columns to its table with the columns that the table has now."""
+        if len(statement.outputs) != 1 or statement.outputs[0].dataset.table is None:
+            return statement
+        (output,) = statement.outputs
+        own = {field.name for field in output.dataset.schema}
+        if not own or all(column.name in own for column in statement.columns):
+            return statement
+        try:
+            table = self._jvm.session.table(output.dataset.table)
+            dataset = replace(output.dataset, schema=fields_of(table.schema()))
+        except UNREADABLE as error:
+            self._unread.append(unread("the columns that were added", error))
+            return statement
+        return replace(statement, outputs=(replace(output, dataset=dataset),))
 
     def _intended(self, parts: Parts) -> Statement:
         """Return a statement whose analysis failed, with what it would have written."""
@@ -303,7 +426,7 @@ class PlanReader:
         return Statement(
             parts.root.name,
             outputs=tuple(outputs),
-            sql=sql_of(parts.plan) if outputs else None,
+            sql=sql_of(parts.plan) if outputs and parts.plan is not None else None,
             absent=parts.absent,
         )
 
@@ -596,6 +719,21 @@ class PlanReader:
             with_snapshot(read.dataset, read.format.streamed(read.mention, start, end, self._jvm)),
             streamed=True,
         )
+
+
+def _same_columns(sources: Sequence[Dataset], target: Dataset) -> tuple[Column, ...]:
+    """Return the columns of files that became another table's, which finds them by their names."""
+    origins = {
+        field.name: Origin(key_of(source), field.name, "DIRECT", "IDENTITY")
+        for source in sources
+        if key_of(source) != key_of(target)
+        for field in source.schema
+    }
+    return tuple(
+        Column(field.name, (origins[field.name],))
+        for field in target.schema
+        if field.name in origins
+    )
 
 
 def _judged(target: Target, snapshot: Snapshot | None) -> Snapshot | None:

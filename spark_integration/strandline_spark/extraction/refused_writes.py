@@ -1,4 +1,4 @@
-"""DataFrame writes that Spark refused before it made an execution of them.
+"""Statements of which Spark made no execution, and the targets of refused DataFrame writes.
 
 Spark reports a SQL statement that fails in analysis, but not `df.writeTo(t).append()` and its kin.
 Such a write is read as the SQL statement with the same target, by the name that the target had
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from strandline_spark.extraction.failed_analysis import whole_name
+from strandline_spark.extraction.failed_analysis import quoted, whole_name
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.writes import Write
 from strandline_spark.jvm.class_names import DATA_SOURCE, OPTIONS_MAP
@@ -32,28 +32,60 @@ _SAVING: Mapping[str, str] = {"Append": "append", "Overwrite": "createOrReplace"
 _OPERATIONS: Mapping[str, Operation] = {"Append": "append", "Overwrite": "overwrite"}
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedWrite:
-    """A write that failed in analysis, of which Spark reports nothing.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotExecuted:
+    """A statement of which Spark reports nothing.
 
-    `target`: the table or the path that `method` was given; a newer writer knows its table itself.
     `current`: the catalog, and the namespace as Spark writes it, of the session at that moment.
+    `error`: the JVM's, or Python's; None for a procedure that ran.
     """
 
     number: int
-    writer: JavaObject
     session: JavaObject
-    method: str
-    target: str | None
     current: tuple[str, str]
     at: float  # milliseconds since 1970
-    error: JavaObject
+    until: float
+    error: JavaObject | Exception | None
     job_name: str | None = None  # the session's template of names
 
     @property
-    def message(self) -> str:
-        """Spark's error, as it has it for a statement."""
-        return str(self.error.getMessage())
+    def message(self) -> str | None:
+        """The error, as Spark has it for a statement that it reports."""
+        if self.error is None:
+            return None
+        if isinstance(self.error, Exception):
+            return f"{type(self.error).__name__}: {self.error}"
+        return str(self.error.getMessage() or self.error.toString())
+
+    def current_names(self, jvm: Jvm) -> tuple[str, ...]:
+        """Return the catalog and the parts of the namespace that a name may leave out."""
+        catalog, namespace = self.current
+        if not namespace:
+            return (catalog,)
+        parser = self.session.sessionState().sqlParser()
+        return (catalog, *map(str, jvm.sequence(parser.parseMultipartIdentifier(namespace))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedWrite(NotExecuted):
+    """A DataFrame write that failed before anything was executed.
+
+    `target`: the table or the path that `method` was given; a newer writer knows its table itself.
+    """
+
+    writer: JavaObject
+    method: str
+    target: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlText(NotExecuted):
+    """A SQL statement that failed before anything was executed, or a CALL."""
+
+    text: str
+
+
+Unreported = RefusedWrite | SqlText
 
 
 def as_statement(write: RefusedWrite, jvm: Jvm) -> JavaObject | None:
@@ -67,11 +99,8 @@ def as_statement(write: RefusedWrite, jvm: Jvm) -> JavaObject | None:
         names = parser.parseMultipartIdentifier(write.target)
         otherwise = "append" if method == "insertInto" else "create"
         method = methods.get(_mode(write, jvm), otherwise)
-    catalog, namespace = write.current
-    inner = jvm.sequence(parser.parseMultipartIdentifier(namespace)) if namespace else ()
-    current = (catalog, *map(str, inner))
-    parts = whole_name(jvm.sequence(names), jvm, current)
-    table = ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+    parts = whole_name(jvm.sequence(names), jvm, write.current_names(jvm))
+    table = quoted(parts)
     provider = _provider(write, jvm)
     using = f" USING `{provider}`" if provider is not None else ""
     return parser.parsePlan(_STATEMENTS[method].format(table=table, using=using))

@@ -14,7 +14,7 @@ from strandline_spark.model.statement import Operation
 @dataclass(frozen=True, slots=True)
 class Done:
     """A finished execution: its QueryExecution, its kind of write, and the commits reported
-    while it ran.
+    while it ran. A procedure has no QueryExecution.
     """
 
     execution: JavaObject
@@ -27,12 +27,14 @@ class Done:
         True
     )  # whether no commit of this application can have been missed
 
+    called_at: int | None = None  # the begin of a procedure, in milliseconds since 1970
+
     @property
     def since(self) -> int | None:
         """The begin of its analysis, in milliseconds since 1970: it has committed nothing
         before.
         """
-        return begun_at(self.execution)
+        return begun_at(self.execution) if self.execution is not None else self.called_at
 
     @property
     def until(self) -> float | None:

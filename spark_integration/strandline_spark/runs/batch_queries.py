@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from strandline_spark.conf import Conf
 from strandline_spark.extraction.aligned_outputs import AlignedOutput
-from strandline_spark.extraction.refused_writes import RefusedWrite
+from strandline_spark.extraction.refused_writes import Unreported
 from strandline_spark.listeners.graphs import with_edges
 from strandline_spark.listeners.shaping import shaped
 from strandline_spark.listeners.user_edges import any_waiting, edges_of_action
@@ -69,8 +69,8 @@ class Reader(Protocol):
         """
         ...
 
-    def refused(self, write: RefusedWrite) -> Statement:
-        """Return what a write that Spark refused was to do."""
+    def unreported(self, statement: Unreported, happened: Sequence[Any]) -> Statement:
+        """Return what a statement did, or was to do, of which Spark reports nothing."""
         ...
 
     def consumed(
@@ -218,20 +218,22 @@ class Actions:
         let_pass(ended.at)
         self._announcer.say(state_of(ended.error), execution.run, ended.at, content)
 
-    def refused(self, write: RefusedWrite) -> None:
-        """Report a DataFrame write that Spark refused before it executed anything: START and FAIL."""
+    def unreported(self, statement: Unreported, commits: Sequence[Any]) -> None:
+        """Report a statement of which Spark made no execution: START and its end."""
         try:
-            statements = [self._clean(self._reader.refused(write))]
+            statements = [self._clean(self._reader.unreported(statement, commits))]
         except Exception as error:  # its target's name cannot be parsed, say
-            swallowed("a DataFrame write that failed in analysis is not reported", error)
+            swallowed("a statement without an execution is not reported", error)
             return
-        name = self._name(write.job_name, statements)
+        name = self._name(statement.job_name, statements)
         if name is None:
             return
-        run_id = run_id_of(self._application.run_id, "refused", write.number, at=write.at)
+        at, message = statement.at, statement.message
+        run_id = run_id_of(self._application.run_id, "unreported", statement.number, at=at)
         run = RunOf(run_id, name, "BATCH")
-        self._announcer.say("START", run, write.at, EventContent(statements))
-        self._announcer.say("FAIL", run, write.at, EventContent(statements, error=write.message))
+        self._announcer.say("START", run, at, EventContent(statements))
+        content = EventContent(statements, error=message)
+        self._announcer.say(state_of(message), run, statement.until, content)
 
     def part(self, root: Execution, ended: Ended, commits: Sequence[Any]) -> None:
         """A nested execution ended: what it wrote belongs to its root."""

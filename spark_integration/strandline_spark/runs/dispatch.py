@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from strandline_spark.extraction.refused_writes import RefusedWrite
+from strandline_spark.extraction.refused_writes import Unreported
 from strandline_spark.formats.done import ENDED, begun_at
 from strandline_spark.jvm.class_names import SPARK
 from strandline_spark.jvm.client import class_name, keep, simple_name
@@ -101,9 +101,10 @@ class Watch:
         names = (output.dataset.table or "" for statement in begun for output in statement.outputs)
         return next((name for name in names if name.endswith("." + table)), table)
 
-    def refused(self, write: RefusedWrite) -> None:
-        """Report a DataFrame write that Spark rejected in analysis."""
-        self._actions.refused(write)
+    def unreported(self, statement: Unreported) -> None:
+        """Report a statement of which Spark reports nothing."""
+        commits = self._arrivals.since(self._arrivals.taken_since(statement.at))
+        self._actions.unreported(statement, commits)
 
     def idle(self, now: float) -> None:
         """Called at least once a second; `now` is milliseconds since 1970."""

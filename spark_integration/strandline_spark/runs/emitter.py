@@ -24,7 +24,7 @@ from strandline_spark.jvm.event_queue import EventQueue, acknowledge_quickly
 from strandline_spark.jvm.unlogged import unlogged
 from strandline_spark.priority import give_way
 from strandline_spark.runs.exits import note_exits
-from strandline_spark.runs.writers import RefusedWrites
+from strandline_spark.runs.unreported import UnreportedStatements
 from strandline_spark.swallowed import swallowed
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Emitter:
         self._spark_context = spark_context
         self._run_id = run_id
         self._parts: ApplicationParts | None = None
-        self._refused: RefusedWrites | None = None  # what Spark tells nothing of
+        self._unreported: UnreportedStatements | None = None
         self._stopping = False
         self._taken = 0  # events of Spark
         self._in_vain = 0  # attempts to take one, one after the other
@@ -81,7 +81,7 @@ class Emitter:
         import concurrent.futures.thread  # noqa: F401 - what OpenLineage imports cannot be imported as Python ends
 
         note_exits()
-        self._refused = RefusedWrites()
+        self._unreported = UnreportedStatements(self._wake)
         self._thread.start()
         self._heart.start()
 
@@ -102,14 +102,17 @@ class Emitter:
         if not ended_before:
             self._empty_bus(limit)
         self._stopping = True
-        with contextlib.suppress(Exception):
-            self._queue.wake()
+        self._wake()
         if self._over.wait(max(0.0, until - time.monotonic())) or self._catches_up(taken, limit):
             until = max(until, time.monotonic() + seconds / 2)  # the sending has its time too
         if self._parts is not None:
             if ended_before and final == "FAIL":
                 self._parts.end_application("FAIL", time.time() * 1000, error)
             self._parts.close(max(0.1, until - time.monotonic()))
+
+    def _wake(self) -> None:
+        with contextlib.suppress(Exception):
+            self._queue.wake()
 
     def _empty_bus(self, limit: float) -> None:
         """Waits until Spark's last events are in the queue, as long as some still come."""
@@ -138,8 +141,8 @@ class Emitter:
 
         No more events come.
         """
-        if self._refused is not None:
-            self._refused.leave()
+        if self._unreported is not None:
+            self._unreported.leave()
         with contextlib.suppress(Exception):  # the context, or the JVM, may be gone
             self._queue.leave(self._spark_context)
         if self._claim is not None:
@@ -230,10 +233,11 @@ class Emitter:
 
     def _take(self, parts: ApplicationParts, event: Any) -> None:
         try:
-            while self._refused is not None and (write := self._refused.take()) is not None:
-                parts.watch.refused(write)
             if event is not None and not isinstance(event, str):
                 parts.watch.take(event)
+            elif self._unreported is not None:  # all that was told before them is taken
+                while (statement := self._unreported.take()) is not None:
+                    parts.watch.unreported(statement)
             parts.watch.idle(time.time() * 1000)
             if event is None:
                 parts.announcer.overflowed = self._queue.dropped()

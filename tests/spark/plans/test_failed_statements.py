@@ -16,7 +16,7 @@ from fixtures.spark_lake.analysis import analysed
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.model.job_names import output_name, unread_output_name
 from strandline_spark.model.statement import Statement
-from strandline_spark.runs.writers import RefusedWrites
+from strandline_spark.runs.unreported import UnreportedStatements
 
 pytestmark = pytest.mark.spark
 iceberg = needs("iceberg")
@@ -184,15 +184,16 @@ LAKE_FRAMES: list[tuple[Refused, str, str | None]] = [
 
 def refused(spark: Any, write: Refused) -> Statement:
     """Return what is told of a DataFrame write that Spark refuses, once another catalog is used."""
-    writes = RefusedWrites()
+    writes = UnreportedStatements()
     with pytest.raises(AnalysisException):
         write(spark.range(3).selectExpr("id AS x", "id AS y"))
     note = writes.take()
     assert note is not None
     assert writes.take() is None
     writes.leave()
+    assert note.message is not None
     assert "[" in note.message or "`" in note.message
-    return PlanReader(spark).refused(note)
+    return PlanReader(spark).unreported(note)
 
 
 @pytest.mark.parametrize(("write", "name", "operation"), FRAMES)
@@ -252,7 +253,7 @@ def test_refused_write_to_a_path_names_it(lake: Any, tmp_path: Path) -> None:
 def test_refused_write_goes_where_its_name_pointed_when_it_failed(
     lake: Any, current: str, named: str
 ) -> None:
-    writes = RefusedWrites()
+    writes = UnreportedStatements()
     lake.sql(f"USE {current}")
     try:
         with pytest.raises(AnalysisException):
@@ -262,12 +263,56 @@ def test_refused_write_goes_where_its_name_pointed_when_it_failed(
     note = writes.take()
     assert note is not None
 
-    assert output_name([PlanReader(lake).refused(note)]) == "lake.failed.i"
+    assert output_name([PlanReader(lake).unreported(note)]) == "lake.failed.i"
 
 
 def test_write_that_spark_reports_is_not_noted_too(lake: Any, tmp_path: Path) -> None:
-    writes = RefusedWrites()
+    writes = UnreportedStatements()
     with pytest.raises(AnalysisException):
         lake.range(3).selectExpr("id", "id AS ID").write.parquet(str(tmp_path / "twice"))
 
     assert writes.take() is None
+
+
+UNREPORTED: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda spark: spark.sql("CREATE TABLE failed.n USING nosuch AS SELECT 1 AS id"), "failed.n"),
+    (lambda spark: spark.sql("INSERT INTO broken.db.t SELECT 1"), "broken.db.t"),
+    (lambda spark: spark.sql("DELETE FROM broken.db.t WHERE :x = 1", args=7), "broken.db.t"),
+    (lambda spark: spark.range(1).write.saveAsTable("failed.n", format="nosuch"), "failed.n"),
+    (lambda spark: spark.range(1).write.saveAsTable("failed.p", mode="often"), "failed.p"),
+    (lambda spark: spark.range(1).writeTo("broken.db.t").append(), "broken.db.t"),
+]
+
+
+@pytest.mark.parametrize(("act", "name"), UNREPORTED)
+def test_other_errors_before_an_execution_are_noted_once(
+    lake: Any, act: Callable[[Any], Any], name: str
+) -> None:
+    lake.conf.set("spark.sql.catalog.broken", "no.such.Catalog")
+    statements = UnreportedStatements()
+    with pytest.raises(Exception, match=r"\S") as raised:
+        act(lake)
+    note = statements.take()
+    assert note is not None
+    assert statements.take() is None
+
+    statement = PlanReader(lake).unreported(note)
+    assert (output_name([statement]) or unread_output_name([statement])) == name
+    message = str(note.message)
+    assert (message.partition("Error: ")[2] or message)[:60] in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO failed.p SELEC 1",
+        "INSERT INTO failed.p SELECT missing FROM failed.p",
+        "INSERT INTO failed.p SELECT raise_error('late')",
+    ],
+)
+def test_errors_that_spark_reports_or_cannot_parse_are_not_noted(lake: Any, sql: str) -> None:
+    statements = UnreportedStatements()
+    with pytest.raises(Exception, match=r"late|PARSE|UNRESOLVED"):
+        lake.sql(sql)
+
+    assert statements.take() is None

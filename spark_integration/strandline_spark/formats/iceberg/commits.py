@@ -29,10 +29,14 @@ def own_commit(
     `opened` gives the table as it is now; it is asked for only where one commit alone is no proof.
     """
     able = [commit for commit in commits if _may_be(commit, done.operation)]
-    if not able or (len(able) == 1 and done.all_came()):
+    called = done.called_at is not None  # one without an execution may have made no commit
+    if not able or (len(able) == 1 and done.all_came() and not called):
         return (able[0], True) if able else None
     table = opened()
-    able = _in_time(able, done, table) or able
+    in_time = _in_time(able, done, table)
+    if called and not in_time:
+        return None
+    able = in_time or able
     sure = done.all_came()
     return (able[0], True) if len(able) == 1 and sure else _by_files(able, done, table, sure, jvm)
 
@@ -97,7 +101,7 @@ def _in_time(commits: Sequence[Commit], done: Done, table: JavaObject) -> list[C
 
 def _write_id(execution: JavaObject, jvm: Jvm) -> str | None:
     """The id that a write gives its files; None for what only deletes whole files."""
-    write = write_of(execution.executedPlan())
+    write = write_of(execution.executedPlan()) if execution is not None else None
     if write is None:
         return None
     found = jvm.field(write, "queryId")

@@ -1,0 +1,210 @@
+"""Statements for which Spark fires no event: an execution of them was never made.
+
+These are writes that fail before anything is executed, and procedures, which Spark runs while it
+analyses `CALL`. The methods of the driver's Python return and raise as before; a statement is noted
+afterwards, on the same thread and without waiting for anything.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import wraps
+from itertools import count
+from typing import Any
+from weakref import WeakSet
+
+from py4j.protocol import Py4JError
+from pyspark import __version__ as spark_version
+from pyspark.errors import AnalysisException, ParseException
+
+from strandline_spark.conf import JOB_NAME
+from strandline_spark.extraction.refused_writes import RefusedWrite, SqlText, Unreported
+from strandline_spark.jvm.client import thrown
+from strandline_spark.swallowed import swallowed
+
+_METHODS = {
+    "DataFrameWriter": (
+        *("save", "insertInto", "saveAsTable"),
+        *("csv", "json", "orc", "parquet", "text", "xml"),
+    ),
+    "DataFrameWriterV2": (
+        *("append", "overwrite", "overwritePartitions"),
+        *("create", "replace", "createOrReplace"),
+    ),
+    "MergeIntoWriter": ("merge",),
+}
+_TARGETS = ("path", "tableName", "name")  # parameters
+_CALL = re.compile(r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*CALL\b", re.IGNORECASE)
+_EXECUTED, _STREAMED = ".SQLExecution$", ".execution.streaming."
+_REPORTS_ANALYSIS = int(spark_version.partition(".")[0]) >= 4  # of SQL, by an execution "analyze"
+_KEPT = 100  # statements that wait for an emitter
+_numbers = count(1)
+_watching: WeakSet[UnreportedStatements] = WeakSet()
+
+
+class UnreportedStatements:
+    """The unreported statements that one emitter has not taken yet."""
+
+    def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
+        """`wake`: tells the emitter that one waits, behind all that Spark has told so far."""
+        self._waiting: deque[Unreported] = deque(maxlen=_KEPT)
+        self._wake = wake
+        _watch_methods()
+        _watching.add(self)
+
+    def add(self, statement: Unreported) -> None:
+        """Keep a statement; the oldest makes room for it."""
+        self._waiting.append(statement)
+        self._wake()
+
+    def take(self) -> Unreported | None:
+        """Return the oldest statement, which is kept no longer; None if there is none."""
+        return self._waiting.popleft() if self._waiting else None
+
+    def leave(self) -> None:
+        """Stop collecting statements."""
+        _watching.discard(self)
+
+
+def _watch_methods() -> None:
+    """Have the methods note what Spark does not report. Repeated calls change nothing."""
+    from pyspark.sql import SparkSession, readwriter
+
+    owners: list[Any] = [readwriter.DataFrameWriter, readwriter.DataFrameWriterV2]
+    with suppress(ImportError):  # before Spark 4
+        from pyspark.sql.merge import MergeIntoWriter
+
+        owners.append(MergeIntoWriter)
+    watched = [
+        (owner, name, _noting_writes) for owner in owners for name in _METHODS[owner.__name__]
+    ]
+    for owner, name, noting in [*watched, (SparkSession, "sql", _noting_sql)]:
+        plain = getattr(owner, name, None)
+        if plain is not None and not hasattr(plain, "_strandline_noting"):
+            noted = noting(plain)
+            noted._strandline_noting = True  # type: ignore[attr-defined]
+            setattr(owner, name, noted)
+
+
+def _noting_writes(plain: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(plain)
+
+    @wraps(plain)
+    def write(self: Any, *args: Any, **kwargs: Any) -> Any:
+        begun = time.time() * 1000
+        try:
+            return plain(self, *args, **kwargs)
+        except Exception as error:
+            if _watching:
+                with suppress(TypeError):  # no such call of the method
+                    given = signature.bind(self, *args, **kwargs).arguments
+                    _note_write(self, plain.__name__, given, begun, error)
+            raise
+
+    return write
+
+
+def _note_write(
+    writer: Any, method: str, given: Mapping[str, Any], begun: float, error: Exception
+) -> None:
+    """Note a write that failed before anything was executed."""
+    try:
+        if _is_reported(error):
+            return
+        jwriter = getattr(writer, "_jwrite", None)
+        _add(
+            RefusedWrite,
+            writer._spark,
+            begun,
+            error,
+            writer=jwriter if jwriter is not None else writer._jwriter,
+            method=method,
+            target=next((given[name] for name in _TARGETS if name in given), None),
+        )
+    except Exception as fault:
+        swallowed("a DataFrame write that failed in analysis is not reported", fault)
+
+
+def _noting_sql(plain: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(plain)
+    def sql(self: Any, sqlQuery: str, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
+        begun = time.time() * 1000
+        try:
+            result = plain(self, sqlQuery, *args, **kwargs)
+        except Exception as error:
+            if _watching:
+                _note_sql(self, sqlQuery, kwargs, begun, error)
+            raise
+        if _watching:
+            _note_sql(self, sqlQuery, kwargs, begun, None)
+        return result
+
+    return sql
+
+
+def _note_sql(
+    session: Any, text: str, named: Mapping[str, Any], begun: float, error: Exception | None
+) -> None:
+    """Note a CALL, and a statement that failed before anything was executed."""
+    try:
+        if isinstance(error, ParseException):
+            return
+        if not _CALL.match(text):
+            told = _REPORTS_ANALYSIS and isinstance(error, AnalysisException)
+            if error is None or told or _is_reported(error):
+                return
+        _add(SqlText, session, begun, error, text=_formatted(session, text, named))
+    except Exception as fault:
+        swallowed("a SQL statement without an execution is not reported", fault)
+
+
+def _formatted(session: Any, text: str, named: Mapping[str, Any]) -> str:
+    """Return a text with the values that `spark.sql` was given by their names."""
+    from pyspark.sql.sql_formatter import SQLStringFormatter
+
+    values = {name: value for name, value in named.items() if name != "args"}
+    if not values:
+        return text
+    formatter = SQLStringFormatter(session)
+    try:
+        return str(formatter.format(text, **values))
+    finally:
+        formatter.clear()
+
+
+def _is_reported(error: Exception) -> bool:
+    """Return whether Spark reports an error by itself, or can report nothing any more."""
+    if thrown(error) is None:
+        return isinstance(error, Py4JError)
+    trace = str(getattr(error, "_stackTrace", None) or error)
+    statement, _, caller = trace.partition("at py4j.")
+    return _EXECUTED in statement or _STREAMED in caller
+
+
+def _add(
+    kind: type[RefusedWrite | SqlText],
+    spark: Any,
+    begun: float,
+    error: Exception | None,
+    **own: Any,
+) -> None:
+    """Hand a statement to every emitter, with what its session is like now."""
+    until, session = time.time() * 1000, spark._jsparkSession
+    catalog = session.catalog()
+    statement = kind(
+        number=next(_numbers),
+        session=session,
+        current=(str(catalog.currentCatalog()), str(catalog.currentDatabase())),
+        at=begun,
+        until=until,
+        error=error if error is None else thrown(error) or error,
+        job_name=spark.conf.get(JOB_NAME, None),
+        **own,
+    )
+    for watching in tuple(_watching):
+        watching.add(statement)
