@@ -19,8 +19,11 @@ def scope_in(resolver: StatementScopes, node: Node, field: str) -> Scope:
 
 
 def assigned(assignments: Assigned, target: Scope, inner: Seen) -> Scope:
-    """The scope of a command that sets columns of its target."""
+    """The scope of a command that sets columns of its target, those that it adds at the end."""
     output = [(expr_id, name) for expr_id, name in target.output if name in assignments]
+    there = {name for _, name in target.output}
+    added = [name for name in assignments if name not in there]
+    output += [(-number, name) for number, name in enumerate(added, 1)]
     return inner.scope(output, {expr_id: each_once(assignments[name]) for expr_id, name in output})
 
 

@@ -138,3 +138,39 @@ def test_update_recomputes_generated_columns(lake: Any) -> None:
         "day <- days.at",
         "twice <- days.id = ((id + 1) * 2)",
     ]
+
+
+ALL = "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+NAMED = "WHEN MATCHED THEN UPDATE SET name = upper(s.name)"
+
+
+@pytest.mark.parametrize(
+    ("actions", "added"),
+    [
+        (ALL, ["id <- visits.id", "name <- visits.name"]),
+        (NAMED, ["name <- visits.name = UPPER(name)"]),
+    ],
+)
+def test_column_that_a_merge_adds_has_its_origin(lake: Any, actions: str, added: list[str]) -> None:
+    lake.sql("CREATE OR REPLACE TABLE generated.few (id bigint) USING delta")
+    lake.conf.set("spark.databricks.delta.schema.autoMerge.enabled", "true")
+    try:
+        source = "(SELECT id, name FROM generated.visits)"
+        found = rows(lake, f"MERGE INTO generated.few t USING {source} s ON t.id = s.id {actions}")
+    finally:
+        lake.conf.unset("spark.databricks.delta.schema.autoMerge.enabled")
+
+    assert found == added
+
+
+def test_table_that_a_merge_gave_a_column_has_it(lake: Any) -> None:
+    lake.sql("CREATE OR REPLACE TABLE generated.few (id bigint) USING delta")
+    merge = f"""MERGE WITH SCHEMA EVOLUTION INTO generated.few t USING
+        (SELECT id, name FROM generated.visits) s ON t.id = s.id {ALL}"""
+    done = PlanReader(lake).at_end(lake.sql(merge)._jdf.queryExecution())
+
+    (output,) = done.outputs
+    assert [(field.name, field.type) for field in output.dataset.schema] == [
+        ("id", "bigint"),
+        ("name", "string"),
+    ]
