@@ -175,7 +175,9 @@ def commit_of(event: Any) -> Commit | Scan | None:
     if kind.endswith(".CreateSnapshotEvent"):
         return _commit(event)
     if kind.endswith(".IncrementalScanEvent"):
-        return Scan(str(event.tableName()), str(event.toSnapshotId()), str(event.fromSnapshotId()))
+        table, newest = str(event.tableName()), str(event.toSnapshotId())
+        whole = bool(event.isFromSnapshotInclusive())  # from the table's first snapshot on
+        return Scan(table, newest, None if whole else str(event.fromSnapshotId()))
     return Scan(str(event.tableName()), str(event.snapshotId()))
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from fixtures.spark_lake import formats
 from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm.event_queue import EventQueue
+from strandline_spark.jvm.iceberg_snapshot import Scan, commit_of
 from strandline_spark.model.statement import Dataset
 
 pytestmark = pytest.mark.spark
@@ -55,7 +57,7 @@ def test_delta_change_feed_reads_its_table(
     assert (snapshot.snapshot_id, snapshot.from_snapshot_id, snapshot.observed) == expected
 
 
-def test_iceberg_changes_read_their_table(lake: Any) -> None:
+def test_iceberg_changes_read_their_table(lake: Any, queue: EventQueue) -> None:
     if "iceberg" not in formats():
         pytest.skip("Iceberg has no runtime for this Spark")
     lake.sql("CREATE TABLE lake.db.moved (id BIGINT, amount BIGINT) USING iceberg")
@@ -70,4 +72,11 @@ def test_iceberg_changes_read_their_table(lake: Any) -> None:
     read = read_by(lake, between.table("lake.db.moved.changes"))
 
     assert read.table == "lake.db.moved"
-    assert [one.snapshot_id for one in read.snapshots] == [second]
+    assert [(one.snapshot_id, one.from_snapshot_id) for one in read.snapshots] == [(second, first)]
+
+    lake.table("lake.db.moved.changes").collect()
+    scans = [commit_of(event) for event in iter(lambda: queue.poll(3000), None)]
+    assert [scan for scan in scans if isinstance(scan, Scan)] == [
+        Scan("lake.db.moved", second, first),
+        Scan("lake.db.moved", second),
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strandline_spark.jvm.client import JavaObject, Jvm, simple_name
+from strandline_spark.jvm.client import JavaObject, Jvm
 from strandline_spark.jvm.iceberg_snapshot import Scan
 
 
@@ -14,11 +14,7 @@ def scan_report(scan: JavaObject, jvm: Jvm) -> JavaObject | None:
 
 def incremental(scan: JavaObject, jvm: Jvm) -> Scan | None:
     """A scan of what was added between two snapshots makes no report; its own fields say which."""
-    changes = (
-        simple_name(scan) == "SparkChangelogScan"
-    )  # its start may be part of what is read, or not
-    start = jvm.field(scan, "startSnapshotId") if not changes else None
-    end = jvm.field(scan, "endSnapshotId")
+    start, end = jvm.field(scan, "startSnapshotId"), jvm.field(scan, "endSnapshotId")
     table = jvm.field(scan, "table")
     if end is None or table is None:
         return None
