@@ -37,6 +37,7 @@ class Filling:
     names: tuple[str, ...] | None = None
     by_name: bool = False
     child: bool = False
+    grows: bool = False  # columns that the target has not are added to it
 
 
 def filling_of(root: Node, named: Sequence[str] = ()) -> Filling | None:
@@ -63,7 +64,7 @@ def _filling_of_command(root: Node, named: Sequence[str]) -> Filling | None:
         return Filling(query, field, tuple(named) or _names(root)) if query is not None else None
     by_name = root.fields.get("isByName") is True
     return (
-        Filling(root.children[0], None, _names(root), by_name, child=True)
+        Filling(root.children[0], None, _names(root), by_name, child=True, grows=by_name)
         if root.children
         else None
     )
@@ -116,7 +117,10 @@ def columns_in(filling: Filling, scope: Scope) -> list[tuple[str, Value]]:
         return given
     if filling.by_name:
         values = {name.lower(): value for name, value in given}
-        return [(name, values[name.lower()]) for name in filling.names if name.lower() in values]
+        known = [(name, values[name.lower()]) for name in filling.names if name.lower() in values]
+        there = {name.lower() for name in filling.names}
+        added = [(name, value) for name, value in given if name.lower() not in there]
+        return [*known, *added] if filling.grows else known
     if len(filling.names) != len(given):
         return given
     return [(name, value) for name, (_, value) in zip(filling.names, given, strict=True)]

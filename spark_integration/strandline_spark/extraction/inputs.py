@@ -29,16 +29,19 @@ def lasting(parts: Parts, inputs: Sequence[Dataset]) -> list[Dataset]:
 def values_of_leaves(reads: Sequence[Read]) -> dict[int, Value]:
     """Return what the ids of leaves stand for.
 
-    Datasets that are read as one have their columns together, as in a UNION.
+    Datasets that are read as one have their columns together, as in a UNION. What a source tells
+    of its rows (`_metadata.file_path`, `_change_type`) is no column of the dataset.
     """
     found: dict[int, Value] = {}
     for read in reads:
+        schema = {field.name.lower() for field in read.dataset.schema}
         for expr_id, name in read.mention.columns:
-            own = (
-                column(_ref(read.dataset, name))
-                if read.queried is None
-                else read.queried.get(expr_id, ())
-            )
+            if read.queried is not None:
+                own = read.queried.get(expr_id, ())
+            elif schema and name.lower() not in schema:
+                continue
+            else:
+                own = column(_ref(read.dataset, name))
             found[expr_id] = (*found.get(expr_id, ()), *own)
     return found
 

@@ -64,4 +64,6 @@ def fields_in(text: str) -> tuple[Field, ...]:
 
 def is_metadata(attribute: dict[str, Any]) -> bool:
     """Return whether an attribute is one of the columns that a source adds and a table has not."""
+    if attribute.get("name") == "_metadata" and "file_path" in str(attribute.get("dataType")):
+        return True  # of files
     return bool((attribute.get("metadata") or {}).get("__metadata_col"))

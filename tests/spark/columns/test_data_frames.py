@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
-from fixtures.spark_lake.analysis import analysed, column_origins, deciding_columns
+from fixtures.spark_lake import needs
+from fixtures.spark_lake.analysis import (
+    analysed,
+    column_origins,
+    deciding_columns,
+)
 from strandline_spark import column_lineage
 from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm.client import class_name
+from strandline_spark.jvm.event_queue import EventQueue
 
 pytestmark = pytest.mark.spark
 
@@ -212,3 +219,29 @@ def test_user_code_over_whole_rows_is_opaque(orders: Any) -> None:
     pytest.importorskip("pandas")
 
     assert rows_of(orders.select("id").mapInPandas(lambda rows: rows, "id long")) == ["MapInPandas"]
+
+
+def test_columns_about_files_come_from_no_column(orders: Any) -> None:
+    frame = orders.selectExpr(
+        "id", "_metadata.file_path AS lies_in", "input_file_name() AS read_from"
+    )
+
+    assert rows_of(frame) == ["id <- id IDENTITY"]
+    assert rows_of(frame, 0) == ["id <- id IDENTITY"]
+
+
+@needs("iceberg")
+def test_column_that_an_append_adds_has_its_origin(orders: Any, queue: EventQueue) -> None:
+    spark = orders.sparkSession
+    spark.sql(
+        "CREATE TABLE lake.db.growing (id BIGINT) USING iceberg"
+        " TBLPROPERTIES ('write.spark.accept-any-schema' = 'true')"
+    )
+    more = orders.selectExpr("id", "upper(status) AS status")
+    more.writeTo("lake.db.growing").option("mergeSchema", "true").append()
+    events = list(iter(lambda: queue.poll(3000), None))
+    ends = [event for event in events if class_name(event).endswith("SQLExecutionEnd")]
+    statement = PlanReader(spark).at_end(ends[-1].qe())
+
+    assert column_origins(statement) == ["id <- id IDENTITY", "status <- status TRANSFORMATION"]
+    assert [field.name for field in statement.outputs[0].dataset.schema] == ["id", "status"]

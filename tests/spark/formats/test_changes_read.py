@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fixtures.spark_lake import formats
+from fixtures.spark_lake.analysis import column_origins
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm.event_queue import EventQueue
 from strandline_spark.jvm.iceberg_snapshot import Scan, commit_of
@@ -55,6 +56,13 @@ def test_delta_change_feed_reads_its_table(
     (snapshot,) = read.snapshots
     assert read.name == fed
     assert (snapshot.snapshot_id, snapshot.from_snapshot_id, snapshot.observed) == expected
+
+
+def test_kind_of_a_change_comes_from_no_column(lake: Any, fed: str) -> None:
+    changes = lake.sql("SELECT id, _change_type AS how FROM table_changes('fed', 1)")
+
+    statement = PlanReader(lake).at_start(changes._jdf.queryExecution())
+    assert column_origins(statement) == ["id <- id IDENTITY"]
 
 
 def test_iceberg_changes_read_their_table(lake: Any, queue: EventQueue) -> None:

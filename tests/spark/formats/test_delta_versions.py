@@ -97,6 +97,8 @@ def test_clone_of_parquet_files_reads_them(lake: Any) -> None:
 
     assert [one.table for one in statement.inputs] == ["spark_catalog.versions.plain_too"]
     assert read_and_written(statement)[1] == [("spark_catalog.versions.taken_too", "create", "0")]
+    counted = statement.outputs[0].statistics
+    assert (counted["fileCount"], "rowCount" in counted) == (1, False)
 
 
 KEPT = (

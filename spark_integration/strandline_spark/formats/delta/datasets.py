@@ -53,6 +53,7 @@ from strandline_spark.plans.schemas import fields_in
 _PACKAGE = "org.apache.spark.sql.delta."
 _LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
 _COUNTED = {"rowCount": "numOutputRows", "size": "numOutputBytes", "fileCount": "numFiles"}
+_CLONED = {"size": "sourceTableSize", "fileCount": "sourceNumOfFiles"}
 _GENERATED = "delta.generationExpression"
 _DURATIONS = ("executionTimeMs", "scanTimeMs", "rewriteTimeMs")  # of a MERGE, UPDATE or DELETE
 _LOOK_BACK = 200  # commits among which a statement's or a micro-batch's own is looked for
@@ -276,7 +277,8 @@ class Delta(Format):
             _commit_info(location, int(snapshot.snapshot_id), jvm) if location is not None else None
         )
         metrics = (info or {}).get("operationMetrics") or {}
-        return {name: int(metrics[key]) for name, key in _COUNTED.items() if key in metrics}
+        counted = _CLONED if "sourceNumOfFiles" in metrics else _COUNTED
+        return {name: int(metrics[key]) for name, key in counted.items() if key in metrics}
 
     def _snapshot(self, location: str, version: int, jvm: Jvm) -> Snapshot:
         def at(id_: str) -> Snapshot | None:
