@@ -255,6 +255,55 @@ def test_reader_that_does_not_say_what_is_behind_a_view_has_what_defined_it(
     assert edges_of(engine, "o") == {"t -> job_v", "job_v -> v", "v -> job_a", "job_a -> o"}
 
 
+def test_reader_that_does_not_say_what_is_behind_a_view_has_what_others_say(
+    engine: Engine,
+) -> None:
+    fill(
+        engine,
+        [
+            run("COMPLETE", 1, "job_a", ["v", through("t", "v")], ["o"]),
+            run("COMPLETE", 2, "job_plain", ["v"], ["p"]),
+            run("COMPLETE", 3, "job_look", ["v"]),
+        ],
+    )
+
+    plain = {"t -> v", "v -> job_plain", "job_plain -> p"}
+    assert edges_of(engine, "p") == edges_of(engine, "p", "upstream") == plain
+    whole = plain | {"v -> job_a", "job_a -> o", "v -> job_look"}
+    assert edges_of(engine, "t", "downstream") == whole
+    assert edges_of(engine, "job_look") == {"t -> v", "v -> job_look"}
+    assert impact_of(engine, "t") == {"v", "job_a", "o", "job_plain", "p", "job_look"}
+    assert "job_look" in impact_of(engine, "t", column="x")
+    with reader(engine) as connection:
+        asked = {"from": "dataset:db:t", "to": "dataset:db:p"}
+        found = ANSWERS["/lineage/paths"](connection, asked, NOW)
+    assert [id_.rpartition(":")[2] for id_ in found["shortest"]] == ["t", "v", "job_plain", "p"]
+
+
+@pytest.mark.parametrize("saying", ["job_a", "job_z"])
+def test_view_has_its_writer_for_readers_that_do_not_say_what_it_shows(
+    engine: Engine, saying: str
+) -> None:
+    """Whichever reader comes first."""
+    other = "job_z" if saying == "job_a" else "job_a"
+    fill(
+        engine,
+        [
+            run("COMPLETE", 1, "job_v", ["t"], [creates("v")]),
+            run("COMPLETE", 2, "job_a", ["v", *([through("t", "v")] * (saying == "job_a"))], ["a"]),
+            run("COMPLETE", 3, "job_z", ["v", *([through("t", "v")] * (saying == "job_z"))], ["z"]),
+            run("COMPLETE", 4, "job_join", ["a", "z"], ["last"]),
+        ],
+    )
+
+    defined = {"t -> job_v", "job_v -> v"}
+    below = {"t -> v", "v -> job_a", "job_a -> a", "v -> job_z", "job_z -> z"}
+    joined = {"a -> job_join", "z -> job_join", "job_join -> last"}
+    assert edges_of(engine, "last", "upstream") == defined | below | joined
+    assert edges_of(engine, other[-1], "upstream") >= defined
+    assert defined.isdisjoint(edges_of(engine, saying[-1], "upstream"))
+
+
 def test_published_edges_have_the_view_between(engine: Engine) -> None:
     again = run("COMPLETE", 2, "job_b", ["v", through("t", "v")], ["p"])
     fill(engine, [READ, again])

@@ -41,14 +41,16 @@ class Direction(StrEnum):
 class WalkStep(Generic[Node]):
     """`via` (a job) made `target` from `source`.
 
-    No source: it made it from nothing known; no target: it only read. Where `via` is the target,
-    that is a view which shows the source: a walk passes it, and goes on from it only where another
-    step leads to it.
+    No source: it made it from nothing known; no target: it only read. A step whose `via` is its
+    target leads into a view from what the view shows. `passes_view`: the source is a view, and
+    steps from what it showed lead into it; a walk upstream follows those and does not go on from
+    the view.
     """
 
     source: Node | None
     via: Node
     target: Node | None
+    passes_view: bool = field(default=False, compare=False)
 
     @property
     def is_view(self) -> bool:
@@ -131,6 +133,7 @@ class _Search(Generic[Node]):
     way: Direction
     most: int
     found: Walk[Node]
+    passed: set[Node] = field(default_factory=set)  # views that the walk has not gone on from
 
     def run(self, depth: int | None) -> Walk[Node]:
         frontier, distance = list(self.found.nodes), 0
@@ -153,36 +156,40 @@ class _Search(Generic[Node]):
 
     def _take_some(self, steps: Sequence[WalkStep[Node]], distance: int) -> list[Node]:
         """Take of these steps the first ones, as many as there is room for."""
-        found, reached = self.found, list[Node]()
-        nodes, is_up = (
-            found.nodes,
-            self.way is Direction.UPSTREAM,
-        )  # written out, as a hub has thousands of steps
+        nodes, is_up, reached = self.found.nodes, self.way is Direction.UPSTREAM, list[Node]()
         for index, step in enumerate(steps):
             via, beyond = step.via, step.source if is_up else step.target
             is_beyond_new = beyond is not None and beyond not in nodes and beyond != via
             if len(nodes) + (via not in nodes) + is_beyond_new > self.most:
-                found.truncated_by = "nodes"
+                self.found.truncated_by = "nodes"
                 self._leave_out(steps[index:])
                 break
-            found.steps[step] = None
-            nodes.setdefault(via, distance)
-            if is_beyond_new and beyond is not None:
-                nodes[beyond] = distance
-                reached.append(beyond)
+            self._take(step, distance, reached)
         return reached
 
     def _take_all(self, steps: Sequence[WalkStep[Node]], distance: int) -> list[Node]:
         """Take these steps, where there is room for whatever they lead to."""
-        nodes, is_up, reached = self.found.nodes, self.way is Direction.UPSTREAM, list[Node]()
-        self.found.steps.update(dict.fromkeys(steps))
+        reached = list[Node]()
         for step in steps:
-            beyond = step.source if is_up else step.target
-            nodes.setdefault(step.via, distance)
-            if beyond is not None and beyond not in nodes:
-                nodes[beyond] = distance
-                reached.append(beyond)
+            self._take(step, distance, reached)
         return reached
+
+    def _take(self, step: WalkStep[Node], distance: int, reached: list[Node]) -> None:
+        """Take a step, and add to `reached` the node that the walk goes on from."""
+        nodes, is_up = self.found.nodes, self.way is Direction.UPSTREAM
+        self.found.steps[step] = None
+        beyond = step.source if is_up else step.target
+        if beyond is not None and (beyond not in nodes or beyond in self.passed):
+            nodes.setdefault(beyond, distance)
+            if is_up and step.passes_view:
+                self.passed.add(beyond)
+            else:
+                self.passed.discard(beyond)
+                reached.append(beyond)
+        if step.via not in nodes:
+            nodes[step.via] = distance
+            if step.is_view:
+                self.passed.add(step.via)
 
     def _look_ahead(self, frontier: list[Node]) -> None:
         """Past the last level: a step to what is known closes a circle and belongs here, any other is cut off."""
@@ -190,7 +197,8 @@ class _Search(Generic[Node]):
         nodes, left_out, is_cut = found.nodes, set[Node | None](), False
         for step in self._steps(frontier):
             via, beyond = step.via, step.source if is_up else step.target
-            if via in nodes and (beyond is None or beyond in nodes):
+            goes_on = beyond in self.passed and not step.passes_view
+            if via in nodes and (beyond is None or beyond in nodes) and not goes_on:
                 found.steps[step] = None
             else:
                 is_cut = True

@@ -146,8 +146,8 @@ class JobRelations:
     ) -> Iterator[tuple[WalkStep[int], Reason]]:
         """Yield the steps that leave some nodes, each with its newest reason.
 
-        A sink without source and a source without sink have a step too. The steps into a view come
-        before those that lead from it to a job.
+        A sink without source and a source without sink have a step too. The steps of a run into a
+        view come before those that lead from it to a job.
         """
         writes: dict[int, list[JobEdge]] = defaultdict(list)
         for sink in self.written:
@@ -163,12 +163,13 @@ class JobRelations:
             views = stated.views.get(read.run)
             direct = {source} if views is None else unused.intersection(views.direct([source]))
             links, sources = leave.reached(read.job, direct, views)
-            yield from self._into_views(links, read.run)
+            yield from self._into_views(links, read.run, views)
             for direct_source in sources:
                 if direct_source is not None:
                     edge = self.reads[direct_source]
                     reason = Reason(ALL_SOURCES, edge, None, edge.seen)
-                    yield WalkStep(direct_source, edge.job, None), reason
+                    passes_view = _is_view(direct_source, stated.views.get(edge.run))
+                    yield WalkStep(direct_source, edge.job, None, passes_view), reason
 
     def definitions(
         self, stated: StatedSources, views: Collection[int]
@@ -176,16 +177,17 @@ class JobRelations:
         """Yield the steps into these views, as the runs of the job read them."""
         for run, of_run in stated.views.items():
             asked = of_run.below.keys() & set(views)
-            yield from self._into_views(of_run.links_below(asked), run)
+            yield from self._into_views(of_run.links_below(asked), run, of_run)
 
     def _into_views(
-        self, links: Iterable[Link], run: int
+        self, links: Iterable[Link], run: int, views: ViewsRead | None
     ) -> Iterator[tuple[WalkStep[int], Reason]]:
         """Yield the steps from what a run read through views."""
         for source, view in links:
             read = self.by_run.get(run, {}).get(source)
             if read is not None:
-                yield WalkStep(source, view, view), Reason(VIEW, read, None, read.seen)
+                step = WalkStep(source, view, view, _is_view(source, views))
+                yield step, Reason(VIEW, read, None, read.seen)
 
     def _steps_into(
         self, sinks: Sequence[JobEdge], stated: StatedSources, leave: "Leave"
@@ -201,17 +203,18 @@ class JobRelations:
             links, reached = leave.reached(
                 sink.job, sources if direct is None else direct.keys(), views
             )
-            yield from self._into_views(links, sink.run)
+            yield from self._into_views(links, sink.run, views)
             for source in reached:
                 edge = None if source is None else read.get(source) or self.reads.get(source)
                 gathered = reasons.setdefault(source, _GatheredReason())
                 shown = {source} if source is None or direct is None else direct[source]
                 gathered.newest = _rule(of_sink, shown), edge, sink
+                gathered.passes_view &= source is not None and _is_view(source, views)
                 gathered.at = max(gathered.at, sink.at)
                 gathered.owners.add(sink.owner)
         job, dataset = sinks[0].job, sinks[0].dataset
         for source, gathered in reasons.items():
-            yield WalkStep(source, job, dataset), gathered.reason
+            yield WalkStep(source, job, dataset, gathered.passes_view), gathered.reason
 
     def _unused(self, stated: StatedSources) -> set[int]:
         """Return the sources that went into no sink."""
@@ -227,6 +230,11 @@ class JobRelations:
         return unused
 
 
+def _is_view(source: int, views: ViewsRead | None) -> bool:
+    """Return whether a run says what a source shows."""
+    return views is not None and source in views.below
+
+
 def _rule(stated: Stated | None, sources: AbstractSet[int | None]) -> str:
     """Return the rule by which a source is one of a sink: that of what it stands for."""
     if stated is None:
@@ -237,9 +245,13 @@ def _rule(stated: Stated | None, sources: AbstractSet[int | None]) -> str:
 
 @dataclass(slots=True)
 class _GatheredReason:
-    """A step in all runs that had it: its newest reason, its last sighting and its owners."""
+    """A step in all runs that had it: its newest reason, its last sighting and its owners.
+
+    `passes_view`: all these runs say what its source shows.
+    """
 
     newest: tuple[str, JobEdge | None, JobEdge] | None = None
+    passes_view: bool = True
     at: int = 0
     owners: set[int] = field(default_factory=set)
 
@@ -255,9 +267,8 @@ class _GatheredReason:
 class Leave:
     """The choice of the steps that leave some nodes in one direction.
 
-    A view is left only by those runs of which nothing else is known than that they read it. What
-    the others read is found from the tables below it. A view among the `starts` (None: all nodes)
-    is left by all.
+    A run that says what a view shows is found from those tables; the view itself leads only to
+    runs that do not say. A view among the `starts` (None: all nodes) leads to all its readers.
     """
 
     nodes: frozenset[int]

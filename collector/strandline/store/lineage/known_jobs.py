@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Integer, Select, TextClause, bindparam, selec
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import Direction
+from strandline.store.lineage.edge_sets import views_among
 from strandline.store.lineage.job_steps import JobRelations, StatedSources, by_job, stated_sources
 from strandline.store.lineage.recent_runs import JobEdge
 from strandline.store.lineage.relations import job_edges_with_open_jobs
@@ -64,6 +65,7 @@ class KnownJobs:
     shared: SharedJobs | None = None
     jobs: dict[int, KnownJob] = field(default_factory=dict)
     at: tuple[dict[int, list[int]], dict[int, list[int]]] = field(default_factory=lambda: ({}, {}))
+    views: dict[int, bool] = field(default_factory=dict)
 
     @property
     def state_columns(self) -> bool:
@@ -92,7 +94,10 @@ class KnownJobs:
         for place, (kind, id_) in enumerate(starts):
             bound |= {f"kind{place}": kind, f"id{place}": id_}
         reached = self.connection.execute(query, bound).all()
-        self._find_jobs([row.id for row in reached if row.kind == 0], near)
+        near_datasets = [row.id for row in reached if row.kind == 0]
+        self._find_jobs(near_datasets, near)
+        if way is Direction.UPSTREAM:
+            self.views_among(near_datasets)
         names = {name for jobs_at in self.at[near].values() for name in jobs_at}
         self.called([*jobs, *names])
 
@@ -108,6 +113,13 @@ class KnownJobs:
         self._find_jobs(ids, direction)
         names = dict.fromkeys(name for id_ in ids for name in self.at[direction][id_])
         return list(names)[:limit]
+
+    def views_among(self, ids: Collection[int]) -> list[int]:
+        """Return those of these datasets that a run read as views."""
+        if missing := [id_ for id_ in ids if id_ not in self.views]:
+            self.views.update(dict.fromkeys(missing, False))
+            self.views.update(dict.fromkeys(views_among(self.connection, missing), True))
+        return [id_ for id_ in ids if self.views[id_]]
 
     def _find_jobs(self, ids: Collection[int], direction: int) -> None:
         jobs_at = self.at[direction]

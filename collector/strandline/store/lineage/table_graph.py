@@ -11,7 +11,6 @@ from sqlalchemy import Connection
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep, walk
-from strandline.store.lineage.edge_sets import views_among
 from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.job_steps import Leave, Reason, by_job
 from strandline.store.lineage.known_jobs import KnownJob, KnownJobs
@@ -83,12 +82,11 @@ class TableGraph:
     def _definitions(
         self, nodes: Sequence[int], way: Direction, limit: int
     ) -> Iterator[tuple[WalkStep[int], Reason]]:
-        """Yield the steps into the views that were asked for, as those who read them saw them."""
+        """Yield the steps into the views among these nodes, from what any reader says they show."""
         assert self.known is not None
         if way is not Direction.UPSTREAM:
             return
-        asked = [node for node in nodes if self.starts is None or node in self.starts]
-        views = views_among(self.connection, asked)
+        views = self.known.views_among(nodes)
         if views:
             readers = self.known.called(self.known.touching(views, SOURCE, limit))
             for job in readers.values():

@@ -214,12 +214,18 @@ def _only_reading(
     start = frozenset([asked.node.id])
     graph = TableGraph(connection, asked.view, known=known, starts=start)
     readers: dict[int, int] = {}
-    for step in graph.steps(within, Direction.DOWNSTREAM, MOST_READERS) if within else ():
-        if step.is_view and step.source is not None:
-            distances.setdefault(step.via, distances[step.source])
-        elif step.target is None and step.source is not None:
-            distance = distances[step.source] + 1
-            readers[step.via] = min(distance, readers.get(step.via, distance))
+    while within:
+        steps, views = graph.steps(within, Direction.DOWNSTREAM, MOST_READERS), list[int]()
+        for step in steps:
+            if step.source is None:
+                continue
+            if step.is_view and step.via not in distances:
+                distances[step.via] = distances[step.source]
+                views.append(step.via)
+            elif step.target is None:
+                distance = distances[step.source] + 1
+                readers[step.via] = min(distance, readers.get(step.via, distance))
+        within = views
     return nodes_of(connection, readers)
 
 
