@@ -54,6 +54,11 @@ def test_missing_repeated_or_unordered_barrier_is_a_fault(barriers: list[int]) -
     assert faults_of(bank(balance=barriers)) == [f"balance: its barriers are {barriers}"]
 
 
+def test_a_new_job_takes_the_newest_barrier_until_it_has_caught_up() -> None:
+    assert faults_of(bank(balance=without(1, 2, 3, 5, 6, 8))) == []
+    assert faults_of(bank(balance=without(1, 2, 3, 5, 6, 9))) != []
+
+
 def test_a_job_that_is_far_behind_drains() -> None:
     assert faults_of(bank(balance=without(*range(4, 4 + MAX_BEHIND)))) == []
     assert faults_of(bank(balance=without(*range(4, 3 + MAX_BEHIND)))) != []

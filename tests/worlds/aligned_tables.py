@@ -73,8 +73,8 @@ def tables_in(folder: Path) -> AlignedTables:
 def faults_of(found: AlignedTables, rejoined: Collection[str] = ()) -> list[str]:
     """Every snapshot that is not what its barrier says, and every barrier that is missing, out of order or there twice.
 
-    A job may pass barriers that one of its inputs lacks, and it drains when it is more than MAX_BEHIND behind: from then on
-    it takes the newest barrier each time, until it passes none and so has caught up.
+    A job may pass barriers that one of its inputs lacks. It drains when it is more than MAX_BEHIND behind, and as long as
+    it has not joined the others: it takes the newest barrier each time, until it passes none and so has caught up.
 
     rejoined: names of the tables whose jobs were started again; these drain as soon as they are two behind.
     """
@@ -83,7 +83,7 @@ def faults_of(found: AlignedTables, rejoined: Collection[str] = ()) -> list[str]
     for name, inputs in INPUTS.items():
         barriers = found.barriers(f"aligned.{name}")
         common = set.intersection(*(set(found.barriers(table)) for table in inputs))
-        drained = name in rejoined
+        drained = True  # a new job joins at the newest barrier
         for earlier, later in pairwise(barriers):
             passed = common.intersection(range(earlier + 1, later))
             if later <= earlier or (0 < len(passed) < MAX_BEHIND and not drained):
