@@ -106,28 +106,75 @@ def test_what_is_written_under_the_old_name_later_is_another_table(
         assert [one.barrier for one in strong(model, [B, T])] == [3, 3]
 
 
-def test_swap_of_two_tables_leaves_each_its_own_barriers(engine: Engine) -> None:
-    def filled(job: str, number: int, table: str, at: float) -> list[dict[str, Any]]:
-        made = {f"db.{table}": f"{job}{number}"}
-        return [
-            started(job, at - 1, [], [f"db.{table}"], domain=job, run=number),
-            committed(job, at, number, {}, made, domain=job, run=number),
-        ]
-
-    swap = [
-        [renamed("db.a", "db.tmp", 50)],
-        [renamed("db.b", "db.a", 51)],
-        [renamed("db.tmp", "db.b", 52)],
+def filled(job: str, number: int, table: str, at: float) -> list[dict[str, Any]]:
+    """A micro-batch of a job of its own group, which names its snapshots after itself."""
+    made = {f"db.{table}": f"{job}{number}"}
+    return [
+        started(job, at - 1, [], [f"db.{table}"], domain=job, run=number),
+        committed(job, at, number, {}, made, domain=job, run=number),
     ]
-    before = [filled("one", 1, "a", 10), filled("two", 1, "b", 20), filled("two", 2, "b", 30)]
-    after = [filled("one", 2, "b", 60), filled("two", 3, "a", 70)]
-    follower = follow(engine, [*before, *swap, *after])
+
+
+SWAP = [
+    filled("one", 1, "a", 10),
+    [*filled("two", 1, "b", 20), *filled("two", 2, "b", 30)],
+    [renamed("db.a", "db.tmp", 50)],
+    [renamed("db.b", "db.a", 51)],
+    [renamed("db.tmp", "db.b", 52)],
+    [*filled("one", 2, "b", 60), *filled("one", 3, "b", 65)],
+    filled("two", 3, "a", 70),
+]
+REPLACED = [
+    [*filled("two", 1, "b", 10), *filled("two", 2, "b", 12)],
+    filled("one", 1, "a", 20),
+    [renamed("db.b", "db.old", 50)],
+    [renamed("db.a", "db.b", 51)],
+    [*filled("one", 2, "b", 60), *filled("one", 3, "b", 65)],
+]
+
+
+def batchings(
+    batches: Sequence[Sequence[dict[str, Any]]], every: int
+) -> list[Sequence[Sequence[dict[str, Any]]]]:
+    """Return some orders of batches, and each once more as a single batch."""
+    orders = list(permutations(batches))
+    some = [orders[0], *orders[7::every]]
+    return [*some, *([[one for batch in order for one in batch]] for order in some[:3])]
+
+
+def barriers_of(follower: Follower) -> dict[str, dict[int, str]]:
+    """Return the snapshots that carry barriers, by the names of their tables."""
+    with follower.model() as model:
+        return {
+            name: {barrier: done.of[barrier].snapshot for barrier in done.order}
+            for (_, name), done in sorted(model.done.items())
+            if done.order
+        }
+
+
+@pytest.mark.parametrize("batches", batchings(SWAP, 700))
+def test_tables_that_swap_their_names_begin_anew(
+    engine: Engine, batches: Sequence[Sequence[dict[str, Any]]]
+) -> None:
+    follower = follow(engine, batches)
 
     for server in (follower, Follower(engine)):
-        with server.model() as model:
-            assert (model.domain_of[A], model.done[A].order) == ("two", [1, 2, 3])
-            assert (model.domain_of[B], model.done[B].order) == ("one", [1, 2])
-            assert (LAKE, "db.tmp") not in model.domain_of
+        found = barriers_of(server)
+        assert found.get("db.a", {}).items() <= {3: "two3"}.items()
+        assert found.get("db.b", {}).items() <= {2: "one2", 3: "one3"}.items()
+        assert found.keys() <= {"db.a", "db.b"}
+
+
+@pytest.mark.parametrize("batches", batchings(REPLACED, 13))
+def test_table_that_replaces_another_by_renames_begins_anew(
+    engine: Engine, batches: Sequence[Sequence[dict[str, Any]]]
+) -> None:
+    follower = follow(engine, batches)
+
+    for server in (follower, Follower(engine)):
+        found = barriers_of(server)
+        assert found.get("db.b", {}).items() <= {2: "one2", 3: "one3"}.items()
+        assert "db.old" not in found
 
 
 def at_place(place: str, name: str, barrier: int | None = None) -> dict[str, Any]:

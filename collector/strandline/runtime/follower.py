@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from strandline.core.access.granted import Access
 from strandline.core.versions.apply import apply
-from strandline.core.versions.facts import Fact, RootsCut, RunStarted, TableRenamed
+from strandline.core.versions.facts import Fact, NameReused, RootsCut, RunStarted, TableRenamed
 from strandline.core.versions.model import Model
 from strandline.core.versions.renames import Renames
 from strandline.core.versions.root_barriers import cut_each_commit, single_roots
@@ -33,14 +33,13 @@ from strandline.store.versions.fact_log import (
     lock_head,
     log_of,
     manage,
-    renames_in,
+    name_facts,
     take_news,
 )
 from strandline.store.versions.facts_from_rows import facts_of
 from strandline.store.versions.renamed_tables import (
-    all_renames,
     follow_base_tables,
-    renames_in_news,
+    names_in_news,
 )
 from strandline.store.versions.snapshot_history import lines_since
 from strandline.store.versions.startup_rows import placements
@@ -187,25 +186,22 @@ class Follower:
         while news := take_news(connection):
             facts = facts_of(connection, news)
             cuts = self._cuts(connection, news, now)
-            renames = renames_in_news(connection, news)
+            names = names_in_news(connection, news)
             with self._lock:
                 found = [fact for fact in facts if self._model.wants(self._renames.renamed(fact))]
-                has_groups = bool(self._model.domains)
                 begun = {
                     one.job
                     for one in found
                     if isinstance(one, RunStarted) and one.job not in self._model.places
                 }
                 waiting = places_waiting(self._model)
-            if not has_groups:  # nobody noted the renames of before the first group
-                renames = all_renames(connection) if found else []
-            renames = [rename for rename in renames if not self._renames.has(rename)]
+            names = [fact for fact in names if not self._renames.has(fact)]
             manage(connection, begun)
-            follow_base_tables(connection, renames)
+            follow_base_tables(connection, names)
             seq = append(
                 connection,
                 seq,
-                [*renames, *tables_found(connection, waiting, found), *found, *cuts],
+                [*names, *tables_found(connection, waiting, found), *found, *cuts],
                 round(now * MICRO),
             )
 
@@ -230,43 +226,43 @@ class Follower:
             self._seq = max(self._seq, head_seq)
 
     def _fold(self, connection: Connection) -> None:
-        """Fold facts a page at a time; they are read while others may still ask the model."""
-        self._renew(connection)
-        facts = facts_after(connection, self._seq)
-        while page := list(islice(facts, PAGE)):
-            with self._lock:  # somebody else may have been faster
-                if not self._apply([(seq, fact) for seq, fact in page if seq > self._seq]):
-                    self._begin(connection)
-                    facts = facts_after(connection, 0)
+        """Fold facts a page at a time; they are read while others may still ask the model.
 
-    def _renew(self, connection: Connection) -> None:
-        """Begin with nothing where facts were taken out of the log.
-
-        What was forgotten is in the model.
+        Begin anew where facts were taken out of the log (what was forgotten is in the model), or
+        where one renames a table of which the model knows something.
         """
         log = log_of(connection)
-        with self._lock:
-            if log != self._log:
-                self._begin(connection)
-                self._log = log
+        if log != self._log:
+            self._fold_anew(connection, log)
+        facts = facts_after(connection, self._seq)
+        while page := list(islice(facts, PAGE)):
+            with self._lock:  # another thread may have folded them meanwhile
+                goes_on = self._apply([(seq, fact) for seq, fact in page if seq > self._seq])
+            if not goes_on:
+                self._fold_anew(connection, log)
+                return
 
-    def _begin(self, connection: Connection) -> None:
-        """Begin with nothing but the renames, which say what the facts' tables are called now."""
-        self._renames = Renames(renames_in(connection))
-        self._model, self._seq = Model(), 0
+    def _fold_anew(self, connection: Connection, log: str) -> None:
+        """Fold the whole log into another model, and take that one when it is whole."""
+        renames, model, last = Renames(name_facts(connection)), Model(), 0
+        for seq, fact in facts_after(connection, 0):
+            apply(model, renames.renamed(fact, seq))
+            last = seq
+        with self._lock:
+            if log != self._log or last > self._seq:
+                self._renames, self._model, self._seq, self._log = renames, model, last, log
 
     def _apply(self, facts: Sequence[tuple[int, Fact]]) -> bool:
         """Apply facts of the log to the model, under the names that their tables have now.
 
-        False, and nothing done, if one of them renames a table of which the model knows something:
-        the log is then to be folded from its beginning.
+        False, and nothing done, if one of them renames a table of which the model knows something.
         """
-        moves = [(seq, fact) for seq, fact in facts if isinstance(fact, TableRenamed)]
-        new = [(seq, fact) for seq, fact in moves if not self._renames.has(fact)]
-        if any(self._model.has(fact.before) for _, fact in new):
+        names = [(seq, fact) for seq, fact in facts if isinstance(fact, TableRenamed | NameReused)]
+        new = [(seq, fact) for seq, fact in names if not self._renames.has(fact)]
+        if any(isinstance(fact, TableRenamed) and self._model.has(fact.before) for _, fact in new):
             return False
-        for seq, move in new:
-            self._renames.add(seq, move)
+        for seq, fact in new:
+            self._renames.add(seq, fact)
         for seq, fact in facts:
             apply(self._model, self._renames.renamed(fact, seq))
             self._seq = seq

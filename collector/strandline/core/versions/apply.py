@@ -6,12 +6,13 @@ before facts (registration.py).
 """
 
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import Any
 
 from msgspec.structs import replace
 
 from strandline.core.versions import facts
-from strandline.core.versions.completing import complete
+from strandline.core.versions.completing import complete, let_go
 from strandline.core.versions.completions import Completion, Completions
 from strandline.core.versions.derive import forget_steps, note_step, settle
 from strandline.core.versions.facts import Table, Used
@@ -398,7 +399,9 @@ def _complete_root(
 
 def _cut(model: Model, fact: facts.RootsCut) -> None:
     for snapshot in fact.snapshots:
-        root = Completion(fact.barrier, snapshot.snapshot, snapshot.parent, None, fact.at, fact.at)
+        # a cut shows the table that has the name now, whatever the clock of the server says
+        at = max(fact.at, model.reused.get(snapshot.table, fact.at))
+        root = Completion(fact.barrier, snapshot.snapshot, snapshot.parent, None, at, at)
         complete(model, fact.domain, snapshot.table, root)
         for job in model.writers.get(snapshot.table, ()):
             model.places[job].position = fact.barrier
@@ -479,6 +482,17 @@ def _move_name(_model: Model, _fact: facts.TableRenamed) -> None:
     """Facts come under the names that their tables have now (renames.py)."""
 
 
+def _reuse(model: Model, fact: facts.NameReused) -> None:
+    """Let go of the barriers that the name had while it may have meant another table."""
+    if fact.at <= model.reused.get(fact.table, -inf):
+        return
+    model.reused[fact.table] = fact.at
+    done = model.done.get(fact.table)
+    if done is not None:
+        let_go(model, fact.table, done.last_before(fact.at))
+    model.rederive |= model.readers.get(fact.table, set()) & model.steps.keys()
+
+
 _RULES: dict[type[facts.Fact], Callable[[Model, Any], None]] = {
     facts.BarrierCommitted: _commit,
     facts.RunStarted: _start,
@@ -491,4 +505,5 @@ _RULES: dict[type[facts.Fact], Callable[[Model, Any], None]] = {
     facts.RolledBack: roll_back,
     facts.TableFound: _find,
     facts.TableRenamed: _move_name,
+    facts.NameReused: _reuse,
 }

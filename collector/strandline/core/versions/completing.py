@@ -3,6 +3,8 @@
 Whatever changes here is noted in `model.changed`, so that derive.py can follow it downstream.
 """
 
+from math import inf
+
 from strandline.core.versions.completions import Completion
 from strandline.core.versions.facts import Table, Used
 from strandline.core.versions.model import Model
@@ -18,6 +20,9 @@ def complete(model: Model, domain: str, table: Table, completion: Completion) ->
     if model.domain_of.get(table) != domain:
         return
     done = model.done[table]
+    if completion.committed < model.reused.get(table, -inf):
+        let_go(model, table, completion.barrier)
+        return
     if not done.takes(completion) or completion.barrier < done.forgotten:
         return
     model.domain(domain).born(completion.barrier, completion.committed)
@@ -28,6 +33,13 @@ def complete(model: Model, domain: str, table: Table, completion: Completion) ->
         model.changed.append((table, completion.barrier))
         model.unsettled |= model.writers.get(table, set())
         forget(model, model.domain(domain))
+
+
+def let_go(model: Model, table: Table, barrier: int | None) -> None:
+    """Forget the barriers up to one, for another table had the name at it."""
+    if barrier is not None:
+        dropped = model.done[table].drop_up_to(barrier)
+        model.changed.extend([(table, one) for one in dropped])
 
 
 def contradicted(model: Model, table: Table, completion: Completion) -> bool:

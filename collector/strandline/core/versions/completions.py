@@ -181,6 +181,28 @@ class Completions:
         del self.order[:place]
         self.withheld = {one: held for one, held in self.withheld.items() if one >= before}
 
+    def last_before(self, at: float) -> int | None:
+        """Return the greatest barrier with a snapshot from before a moment or from a cut, or None."""
+        return next(
+            (
+                barrier
+                for barrier in reversed(self.order)
+                if any(one.committed < at or one.job is None for one in self.candidates(barrier))
+            ),
+            None,
+        )
+
+    def drop_up_to(self, barrier: int) -> list[int]:
+        """Forget the barriers up to one for good, and return those that there were."""
+        place = bisect_right(self.order, barrier)
+        dropped = self.order[:place]
+        for one in dropped:
+            self._remove(one)
+        del self.order[:place]
+        self.withheld = {one: held for one, held in self.withheld.items() if one > barrier}
+        self.forgotten = max(self.forgotten, barrier + 1)
+        return dropped
+
     def _put(self, barrier: int, candidates: list[Completion]) -> None:
         *earlier, self.of[barrier] = candidates
         if earlier:

@@ -287,6 +287,9 @@ def _barriers_of(
     inputs = _inputs(model, place, step, table)
     if not inputs or not _moved(model, step, table, inputs):
         return set()
+    began = model.steps[step.job].queries[step.key[0]]
+    if any(began < model.reused.get(one, began) for one in inputs):
+        return set()  # its table shows rows of another one that had the name
     return _barriers_at(model, {one: state.stands[one] for one in inputs}, barrier)
 
 

@@ -185,9 +185,16 @@ class TableFound(msgspec.Struct, frozen=True, gc=False):
 
 
 class TableRenamed(msgspec.Struct, frozen=True, gc=False):
-    """A table got another name. What has the name before from then on is another table."""
+    """A table got a name that no other table had before."""
 
     before: Table
+    table: Table
+    at: float
+
+
+class NameReused(msgspec.Struct, frozen=True, gc=False):
+    """A name may have meant another table before `at`: its barriers begin anew then."""
+
     table: Table
     at: float
 
@@ -204,4 +211,5 @@ Fact: TypeAlias = (
     | RolledBack
     | TableFound
     | TableRenamed
+    | NameReused
 )

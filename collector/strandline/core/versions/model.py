@@ -91,7 +91,8 @@ class Model:
     tables have one of so many newest barriers; `starting`: jobs not yet placed; `steps`:
     what jobs did without stating a barrier; `made`, `based`: the steps by what they wrote and by
     what they wrote it on; `changed`, `rederive`, `unsettled`: barriers and jobs
-    to look at again, empty between facts; `names`: of tables and jobs, each once; `called`: what
+    to look at again, empty between facts; `reused`: since when a name that other tables had before
+    means its table; `names`: of tables and jobs, each once; `called`: what
     people call tables, for words.
     """
 
@@ -115,6 +116,7 @@ class Model:
     based: dict[Made, set[tuple[Job, Key]]] = field(default_factory=dict)
     changed: deque[tuple[Table, int]] = field(default_factory=deque)
     rederive: set[Job] = field(default_factory=set)
+    reused: dict[Table, float] = field(default_factory=dict)
     names: dict[Table, Table] = field(default_factory=dict)
     called: dict[Table, str] = field(default_factory=dict)
 
@@ -283,6 +285,12 @@ class Model:
             place.ended is not None and place.ended.how == "LOST" and fact.seen > place.ended.at
         )
         return not unchanged or moved or silent
+
+    def why_anew(self, table: Table) -> str:
+        """In words, why the barriers of a table begin anew; empty where they do not."""
+        if table not in self.reused:
+            return ""
+        return f"{self.call(table)} was used by another table before, its barriers begin anew"
 
     def why_unmanaged(self, table: Table) -> str:
         """In words, why `table` has no consistent versions."""

@@ -107,6 +107,8 @@ def left_of_fact(fact: Fact, names: _Names) -> Fact | None:
             f.TableFound(announced=before, table=table) | f.TableRenamed(before=before, table=table)
         ):
             return fact if names.tables((before, table)) == (before, table) else None
+        case f.NameReused(table=table):
+            return fact if not names.is_table(*table) else None
     return fact
 
 

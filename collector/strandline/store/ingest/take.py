@@ -157,7 +157,7 @@ def store(connection: Connection, changes: Sequence[EventChange], caches: Caches
     with label(connection, rows, changed, has_renames=caches.has_renames):
         caches.run_templates.store(connection, rows)
     owned = relate_owners(connection, runs_in(rows))
-    mark(connection, rows)
+    mark(connection, rows, has_renames=caches.has_renames)
     if caches.notes_graph:
         note_rows(connection, rows, owned)
     index_touched(connection, to_index)

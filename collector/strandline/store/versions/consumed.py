@@ -9,6 +9,7 @@ completes, if it is of a group and its snapshots are proven.
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import msgspec
@@ -31,6 +32,7 @@ from strandline.store.schema.snapshot_tables import snapshot_uses, snapshots
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import pairs_given
+from strandline.store.versions.renamed_tables import called
 
 SINK = 1
 COMPLETE = 4
@@ -67,11 +69,21 @@ def uses_of(connection: Connection, marks: Marks) -> dict[tuple[int, int], list[
     Of each table the surest that events say.
     """
     found: dict[tuple[int, int], list[Any]] = {}
-    for row in connection.execute(_used_snapshots(), {"marks": json.dumps(marks)}):
+    rows = connection.execute(_used_snapshots(), {"marks": json.dumps(marks)}).all()
+    names = called(connection, {row.dataset_id for row in rows})
+    for row in rows:
         if row.flags & NOT_THE_LAST:
             continue
-        found.setdefault((row.run_id, row.barrier), []).append(row)
+        found.setdefault((row.run_id, row.barrier), []).append(_named(row, names))
     return {mark: _surest(connection, rows) for mark, rows in found.items()}
+
+
+def _named(row: Row[Any], names: Mapping[int, Table]) -> Any:
+    """Return a row under the name by which facts call its table."""
+    if names.get(row.dataset_id, (row.namespace, row.name)) == (row.namespace, row.name):
+        return row
+    namespace, name = names[row.dataset_id]
+    return SimpleNamespace(**{**row._mapping, "namespace": namespace, "name": name})  # noqa: SLF001 - the public API of rows
 
 
 @cache

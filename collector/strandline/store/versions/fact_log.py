@@ -22,6 +22,7 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    or_,
     select,
     union_all,
     update,
@@ -39,8 +40,8 @@ from strandline.core.changes.snapshot_claims import IN_MAIN
 from strandline.core.identity import RENAMED
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions import facts as barriers
-from strandline.core.versions.facts import Fact, Job, Table, TableRenamed
-from strandline.store.schema.dataset_tables import datasets
+from strandline.core.versions.facts import Fact, Job, NameReused, Table, TableRenamed
+from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.schema.received_tables import VERSION_FACTS, numbers, store_settings
 from strandline.store.schema.run_tables import job_domains, runs
 from strandline.store.schema.snapshot_tables import job_barriers, snapshot_uses, snapshots
@@ -50,7 +51,7 @@ from strandline.store.schema.version_tables import (
     version_facts,
     version_news,
 )
-from strandline.store.sql.id_lists import among_given
+from strandline.store.sql.id_lists import among, among_given
 from strandline.store.sql.shared_settings import agree, agreed
 from strandline.store.sql.upsert import insert_values, values_of
 
@@ -71,6 +72,7 @@ KINDS: dict[str, type[Fact]] = {
         barriers.RolledBack,
         barriers.TableFound,
         barriers.TableRenamed,
+        barriers.NameReused,
     )
 }
 DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in KINDS.items()}
@@ -87,9 +89,12 @@ class VersionNews(NamedTuple):
     barrier: int
 
 
-def mark(connection: Connection, rows: Rows) -> None:
-    """Note which runs, barriers and base tables the rows of an ingest transaction touch, if a fact may come of them."""
-    marks = _marks(connection, rows)
+def mark(connection: Connection, rows: Rows, *, has_renames: bool) -> None:
+    """Note which runs, barriers, base tables and renames the rows of an ingest transaction touch.
+
+    has_renames: whether the store has renamed datasets.
+    """
+    marks = _marks(connection, rows, has_renames=has_renames)
     if marks:
         columns = ("kind", "entity_id", "barrier")
         values = insert_values(version_news, columns, connection.dialect.name)
@@ -99,7 +104,7 @@ def mark(connection: Connection, rows: Rows) -> None:
         )
 
 
-def _marks(connection: Connection, rows: Rows) -> set[tuple[int, int, int]]:
+def _marks(connection: Connection, rows: Rows, *, has_renames: bool) -> set[tuple[int, int, int]]:
     """(kind, entity, barrier) of what the rows touch."""
     barriers_stated = _barriers_stated(rows)
     tables = _committed_to(rows)
@@ -114,8 +119,22 @@ def _marks(connection: Connection, rows: Rows) -> set[tuple[int, int, int]]:
         if job in jobs or job_of.get(run, job) in jobs
     }
     marks |= _written_on(connection, rows, {run for run, _, _ in barriers_stated})
-    renamed = {one.dataset_id for one in rows.of(DatasetAlias) if one.type == RENAMED}
+    renamed = {alias.dataset_id for alias in rows.of(DatasetAlias) if alias.type == RENAMED}
+    if has_renames:
+        renamed |= _renamed(connection, {snapshot.dataset_id for snapshot in rows.of(SnapshotSeen)})
     return marks | {(ROOT, root, 0) for root in roots} | {(RENAME, id_, 0) for id_ in renamed}
+
+
+def _renamed(connection: Connection, tables: set[int]) -> set[int]:
+    """Return the datasets of renames from or to one of these names, or a name they are called."""
+    if not tables:
+        return set()
+    links, called = dataset_aliases.c, dataset_aliases.alias("called")
+    names = select(called.c.alias_id).where(among(called.c.dataset_id, tables))
+    used = or_(
+        among(links.dataset_id, tables), among(links.alias_id, tables), links.alias_id.in_(names)
+    )
+    return set(connection.scalars(select(links.dataset_id).where(links.type == RENAMED, used)))
 
 
 def _written_on(
@@ -283,11 +302,14 @@ def facts_after(connection: Connection, seq: int) -> Iterator[tuple[int, Fact]]:
         seq = page[-1].seq
 
 
-def renames_in(connection: Connection) -> list[tuple[int, TableRenamed]]:
-    """The renames that the log tells of, with their numbers."""
-    log, kind = version_facts.c, TableRenamed.__name__
-    rows = connection.execute(select(log.seq, log.body).where(log.kind == kind).order_by(log.seq))
-    return [(seq, msgspec.json.decode(body, type=TableRenamed)) for seq, body in rows]
+def name_facts(connection: Connection) -> list[tuple[int, TableRenamed | NameReused]]:
+    """Return what the log tells of names of tables, with the numbers."""
+    log, kinds = version_facts.c, {kind.__name__: kind for kind in (TableRenamed, NameReused)}
+    query = select(log.seq, log.kind, log.body).where(log.kind.in_(kinds)).order_by(log.seq)
+    return [
+        (seq, msgspec.json.decode(body, type=kinds[kind]))
+        for seq, kind, body in connection.execute(query)
+    ]
 
 
 @cache

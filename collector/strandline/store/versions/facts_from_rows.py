@@ -26,6 +26,7 @@ from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import among_given, pairs_given
 from strandline.store.versions.consumed import batch_commits, batch_jobs, commit_of, uses_of
 from strandline.store.versions.fact_log import RUN, VersionNews
+from strandline.store.versions.renamed_tables import called
 
 COMMITTED = 2
 MICRO = 1_000_000
@@ -118,12 +119,16 @@ def _relations(
 ) -> dict[int, tuple[tuple[Table, ...], tuple[Table, ...]]]:
     """Return the tables that each run reads and writes; a view is none, the tables below it are."""
     rows = connection.execute(_tables(), {"runs": ids}).all()
-    views = _views(connection, {row.dataset_id for row in rows})
-    found: dict[int, tuple[list[Table], list[Table]]] = {}
+    ids = {row.dataset_id for row in rows}
+    views, names = _views(connection, ids), called(connection, ids)
+    found: dict[int, tuple[set[Table], set[Table]]] = {}
     for row in rows:
         if row.dataset_id not in views:
-            found.setdefault(row.run_id, ([], []))[row.direction].append((row.namespace, row.name))
-    return {run: (tuple(reads), tuple(writes)) for run, (reads, writes) in found.items()}
+            table = names.get(row.dataset_id, (row.namespace, row.name))
+            found.setdefault(row.run_id, (set(), set()))[row.direction].add(table)
+    return {
+        run: (tuple(sorted(reads)), tuple(sorted(writes))) for run, (reads, writes) in found.items()
+    }
 
 
 def _views(connection: Connection, dataset_ids: Collection[int]) -> set[int]:

@@ -17,7 +17,7 @@ from strandline.core.versions.expirable import Pin
 from strandline.core.versions.facts import Table
 from strandline.errors import NotFoundError, RefusedError
 from strandline.store.schema.version_tables import reader_leases
-from strandline.store.versions.renamed_tables import former_names
+from strandline.store.versions.renamed_tables import rows_of
 
 KEPT_OVER = 86_400 * 1_000_000  # how long one that is over is remembered, to say so
 Claims = list[tuple[str, str, str]]
@@ -84,7 +84,7 @@ def lease_pins(connection: Connection, table: Table, now: int) -> list[Pin]:
         (row.id, row.holder, row.body)
         for row in connection.execute(select(reader_leases).where(reader_leases.c.expires_at > now))
     ]
-    names = {table, *former_names(connection, table)} if valid else set()
+    names = rows_of(connection, table).names if valid else frozenset[Table]()
     return [
         Pin(snapshot, f"lease {id_}" + (f" of {holder}" if holder else ""))
         for id_, holder, body in valid

@@ -1,108 +1,195 @@
-"""Renames of tables, as facts for the model of versions."""
+"""The tables that names mean, where datasets were renamed.
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+A rename is certain if no other table had the new name before: no other rename leads to or from one of
+the names but the next of a chain, and no snapshot was reported under the new name before. Otherwise
+both names begin anew at the rename; so does the old name of a certain one that is used again. This
+follows from stored rows alone, whatever order they came in; what was certain may turn out not to
+be, never the other way round.
+"""
 
-from sqlalchemy import ColumnElement, Connection, insert, select, true
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import ColumnElement, Connection, case, func, insert, or_, select, true
 
 from strandline.core.identity import RENAMED, Alias, Name, labels_of
 from strandline.core.openlineage.names import id_of
-from strandline.core.versions.facts import Table, TableRenamed
+from strandline.core.versions.facts import NameReused, Table, TableRenamed
+from strandline.core.versions.renames import NameFact
+from strandline.store.lineage.lookup import ids_of_names
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets
+from strandline.store.schema.snapshot_tables import snapshots
 from strandline.store.schema.version_tables import domain_roots, version_news
 from strandline.store.sql.id_lists import among
+from strandline.store.sql.shared_settings import agreed
 from strandline.store.versions.fact_log import RENAME, ROOT, VersionNews
 
 MICRO = 1_000_000
+WHEN = func.coalesce(snapshots.c.committed_at, snapshots.c.first_at)
 
 
-def renames_in_news(connection: Connection, news: Iterable[VersionNews]) -> list[TableRenamed]:
-    """Return the renames of the datasets that news tell of, in the order in which they were done."""
-    ids = {one.entity_id for one in news if one.kind == RENAME}
-    return _renames(connection, among(dataset_aliases.c.dataset_id, ids)) if ids else []
+@dataclass(slots=True)
+class Names:
+    """The names of some datasets and of all that renames lead to or from.
 
-
-def all_renames(connection: Connection) -> list[TableRenamed]:
-    """Return all renames, in the order in which they were done."""
-    return _renames(connection, true())
-
-
-def _renames(connection: Connection, which: ColumnElement[bool]) -> list[TableRenamed]:
-    """Return renames, but those that leave a table the name by which facts call it.
-
-    That is so where only a name in a catalog moved, and the table stays at its place.
-    """
-    links = dataset_aliases.c
-    query = select(dataset_aliases).where(which, links.type == RENAMED)
-    moves = [Alias(*row) for row in connection.execute(query.order_by(links.at))]
-    if not moves:
-        return []
-    groups = _groups(
-        connection, {id_ for move in moves for id_ in (move.dataset_id, move.alias_id)}
-    )
-    return [
-        TableRenamed(groups.named[move.alias_id], groups.named[move.dataset_id], move.at / MICRO)
-        for move in moves
-        if move[:2] not in groups.links
-        and groups.named[move.alias_id]
-        not in (groups.named[move.dataset_id], groups.called_now[move.dataset_id])
-    ]
-
-
-def former_names(connection: Connection, table: Table) -> set[Table]:
-    """Return all names that a table ever had before a rename, also those that others have now."""
-    links, found, new = dataset_aliases.c, set[int](), {id_of("dataset", *table)}
-    while new:
-        found |= new
-        groups = select(datasets.c.canonical_id).where(among(datasets.c.id, new))
-        names = select(datasets.c.id).where(datasets.c.canonical_id.in_(groups))
-        query = select(links.alias_id).where(links.dataset_id.in_(names), links.type == RENAMED)
-        new = set(connection.scalars(query)) - found
-    rows = connection.execute(
-        select(datasets.c.namespace, datasets.c.name).where(among(datasets.c.id, found))
-    )
-    return {(row.namespace, row.name) for row in rows} - {table}
-
-
-class _Groups(NamedTuple):
-    """Datasets with their names.
-
-    `named`: what facts call each apart from renames; `called_now`: what they call it now; `links`:
-    the names that symlinks join, as pairs of ids.
+    `called`: what facts call each dataset, by its id; `moved`: the certain renames by the name
+    before; `reused`: since when a name means its table (microseconds).
     """
 
-    named: dict[int, Table]
-    called_now: dict[int, Table]
-    links: set[tuple[int, int]]
+    called: dict[int, Table] = field(default_factory=dict)
+    moved: dict[Table, TableRenamed] = field(default_factory=dict)
+    reused: dict[Table, int] = field(default_factory=dict)
+
+    def facts(self) -> list[NameFact]:
+        """Return these names as facts, in a fixed order."""
+        moves = sorted(self.moved.values(), key=lambda move: (move.at, move.before))
+        reused = [NameReused(name, at / MICRO) for name, at in sorted(self.reused.items())]
+        return [*moves, *reused]
+
+    def all_of(self, table: Table) -> set[Table]:
+        """Return the names that a table has and had."""
+        found, new = set[Table](), {table}
+        while new:
+            found |= new
+            new = {move.before for move in self.moved.values() if move.table in new} - found
+        return found
 
 
-def _groups(connection: Connection, ids: Collection[int]) -> _Groups:
-    """Return the groups of these datasets, of names that are believed to be one."""
-    ends = select(datasets.c.canonical_id).where(among(datasets.c.id, ids))
+def names_in_news(connection: Connection, news: Iterable[VersionNews]) -> list[NameFact]:
+    """Return the facts about the names of the datasets that news tell of."""
+    ids = {item.entity_id for item in news if item.kind == RENAME}
+    return names_around(connection, ids).facts() if ids else []
+
+
+def called(connection: Connection, ids: Collection[int]) -> Mapping[int, Table]:
+    """Return what facts call datasets, of those that a rename leads to or from."""
+    if "has_renames" not in agreed(connection):
+        return {}
+    return names_around(connection, ids).called
+
+
+def names_around(connection: Connection, ids: Collection[int]) -> Names:
+    """Return the names of datasets and of all that renames and symlinks join them with."""
+    links = _links_around(connection, ids)
+    if not any(link.type == RENAMED for link in links):
+        return Names()
+    around = {*ids, *(id_ for link in links for id_ in link[:2])}
     columns = datasets.c.id, datasets.c.namespace, datasets.c.name, datasets.c.canonical_id
-    rows = connection.execute(select(*columns).where(datasets.c.canonical_id.in_(ends))).all()
+    rows = connection.execute(select(*columns).where(among(datasets.c.id, around))).all()
     names = {row.id: Name(row.id, row.namespace, row.name) for row in rows}
     now = {row.id: row.canonical_id for row in rows}
-    stated = dataset_aliases.c
-    query = select(dataset_aliases).where(among(stated.dataset_id, names), stated.type != RENAMED)
-    aliases = [Alias(*row) for row in connection.execute(query)]
-    believed = [one for one in aliases if now[one.dataset_id] == now.get(one.alias_id)]
-    labels = labels_of(names.values(), believed)
-    return _Groups(
-        {id_: names[labels[id_].canonical_id][1:3] for id_ in names},
-        {id_: names[now[id_]][1:3] for id_ in names},
-        {alias[:2] for alias in aliases},
+    known = [link for link in links if link.dataset_id in now and link.alias_id in now]
+    joined = [
+        link
+        for link in known
+        if link.type != RENAMED and now[link.dataset_id] == now[link.alias_id]
+    ]
+    labels = labels_of(names.values(), joined)
+    result = Names({id_: names[labels[id_].canonical_id][1:3] for id_ in names})
+    at_one_place = {link[:2] for link in known if link.type != RENAMED}
+    moves = {
+        (result.called[link.alias_id], result.called[link.dataset_id], link.at)
+        for link in known
+        if link.type == RENAMED and link[:2] not in at_one_place
+    }
+    _judge(connection, result, sorted(move for move in moves if move[0] != move[1]))
+    return result
+
+
+def _links_around(connection: Connection, ids: Collection[int]) -> set[Alias]:
+    links, found = dataset_aliases.c, set[Alias]()
+    seen, new = set[int](), set(ids)
+    while new:
+        seen |= new
+        ends = or_(among(links.dataset_id, new), among(links.alias_id, new))
+        found |= {Alias(*row) for row in connection.execute(select(dataset_aliases).where(ends))}
+        new = {id_ for link in found for id_ in link[:2]} - seen
+    return found
+
+
+def _judge(
+    connection: Connection, names: Names, moves: Sequence[tuple[Table, Table, int]]
+) -> None:
+    """Tell certain renames from others."""
+    made = _made(connection, names)
+    for before, table, at in moves:
+        others = [move for move in moves if move != (before, table, at)]
+        is_only = not any(before == move[0] or table == move[1] for move in others)
+        in_turn = all(move[2] < at for move in others if move[1] == before) and all(
+            move[2] > at for move in others if move[0] == table
+        )
+        first, last = made.get(table, (at, at))[0], made.get(before, (at, at))[1]
+        is_certain = is_only and in_turn and first >= at
+        if is_certain:
+            names.moved[before] = TableRenamed(before, table, at / MICRO)
+        anew = [before] if last > at else []
+        for name in anew if is_certain else (before, table):
+            names.reused[name] = max(at, names.reused.get(name, at))
+
+
+def _made(connection: Connection, names: Names) -> dict[Table, tuple[int, int]]:
+    """Return when a first snapshot was reported and a last one made, by the name of the table."""
+    of = snapshots.c
+    query = (
+        select(of.dataset_id, func.min(of.first_at), func.max(case((of.run_id != 0, WHEN), else_=0)))
+        .where(among(of.dataset_id, names.called))
+        .group_by(of.dataset_id)
     )
+    made: dict[Table, tuple[int, int]] = {}
+    for dataset_id, first, last in connection.execute(query):
+        name = names.called[dataset_id]
+        before = made.get(name, (first, last))
+        made[name] = min(first, before[0]), max(last, before[1])
+    return made
 
 
-def follow_base_tables(connection: Connection, renames: Sequence[TableRenamed]) -> None:
-    """Let the snapshots of a base table become barriers under its new name, too."""
-    for rename in renames:
-        before, after = id_of("dataset", *rename.before), id_of("dataset", *rename.table)
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """The condition that rows of `snapshots` are of a table, and the names that it has and had.
+
+    `since`: when it got its name, where other tables had it before (microseconds).
+    """
+
+    condition: ColumnElement[bool]
+    names: frozenset[Table]
+    since: int | None = None
+
+
+def rows_of(connection: Connection, table: Table) -> TableRows:
+    """Return which rows of `snapshots` are of the table that has a name now."""
+    plain = snapshots.c.dataset_id.in_(ids_of_names(table))
+    names = Names()
+    if "has_renames" in agreed(connection):
+        names = names_around(connection, set(connection.scalars(ids_of_names(table))))
+    own = names.called.get(id_of("dataset", *table))
+    if own is None:
+        return TableRows(plain, frozenset([table]))
+    all_names = names.all_of(own)
+    parts = []
+    for name in sorted(all_names):
+        ids = [id_ for id_, other in names.called.items() if other == name]
+        bound: ColumnElement[bool] = true()
+        if name in names.reused and name == own:
+            bound = names.reused[name] <= WHEN
+        elif name in names.reused:
+            bound = names.reused[name] > WHEN
+        parts.append(among(snapshots.c.dataset_id, ids) & bound)
+    return TableRows(or_(*parts), frozenset(all_names), names.reused.get(own))
+
+
+def follow_base_tables(connection: Connection, facts: Sequence[NameFact]) -> None:
+    """Let the snapshots of a base table become barriers under its new name, too.
+
+    Those of a name that begins anew are looked at again.
+    """
+    for fact in facts:
+        before = id_of("dataset", *(fact.before if isinstance(fact, TableRenamed) else fact.table))
+        after = id_of("dataset", *fact.table)
         query = select(domain_roots.c.domain).where(domain_roots.c.dataset_id == before)
         domain = connection.scalar(query)
-        known = select(domain_roots.c.domain).where(domain_roots.c.dataset_id == after)
-        if domain is None or connection.scalar(known) is not None:
+        if domain is None:
             continue
-        connection.execute(insert(domain_roots).values(dataset_id=after, domain=domain))
+        known = select(domain_roots.c.domain).where(domain_roots.c.dataset_id == after)
+        if connection.scalar(known) is None:
+            connection.execute(insert(domain_roots).values(dataset_id=after, domain=domain))
         connection.execute(insert(version_news).values(kind=ROOT, entity_id=after, barrier=0))

@@ -20,6 +20,7 @@ from strandline.store.lineage.recreated import is_of_this_table
 from strandline.store.schema.snapshot_tables import snapshots
 from strandline.store.schema.version_tables import domain_roots
 from strandline.store.versions.fact_log import ROOT, VersionNews
+from strandline.store.versions.renamed_tables import rows_of
 
 _WHEN = func.coalesce(
     snapshots.c.committed_at, snapshots.c.first_at
@@ -55,7 +56,7 @@ def lines_since(
 
 
 def _since(connection: Connection, root: SingleRoot) -> list[str]:
-    of_table = snapshots.c.dataset_id.in_(ids_of_names(root.table))
+    of_table = rows_of(connection, root.table).condition
     last = select(func.min(_WHEN)).where(of_table, snapshots.c.snapshot_id == root.last)
     seen_at = connection.scalar(last) if root.last is not None else None
     return _lines(connection, of_table if seen_at is None else of_table & (seen_at <= _WHEN))[0]
@@ -66,7 +67,7 @@ def heads_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, str
     found = {}
     for table in tables:
         names = ids_of_names(table)
-        newest = select(snapshots.c.snapshot_id).where(snapshots.c.dataset_id.in_(names))
+        newest = select(snapshots.c.snapshot_id).where(rows_of(connection, table).condition)
         newest = newest.where(is_of_this_table(connection, names))
         newest = newest.group_by(
             snapshots.c.snapshot_id
@@ -88,7 +89,7 @@ def commit_times(
     for table, ids in of_tables.items():
         times = (
             select(snapshots.c.snapshot_id, func.min(_WHEN))
-            .where(snapshots.c.dataset_id.in_(ids_of_names(table)))
+            .where(rows_of(connection, table).condition)
             .where(snapshots.c.snapshot_id.in_(sorted(ids)))
             .group_by(snapshots.c.snapshot_id)
         )
@@ -100,7 +101,7 @@ def snapshot_lines(connection: Connection, table: Table) -> tuple[list[str], lis
     """(main ancestry oldest first, all other known snapshots) of a table under any of its names."""
     names = ids_of_names(table)
     return _lines(
-        connection, snapshots.c.dataset_id.in_(names) & is_of_this_table(connection, names)
+        connection, rows_of(connection, table).condition & is_of_this_table(connection, names)
     )
 
 
