@@ -7,8 +7,9 @@ two servers never decide differently. A question only reads, so it waits for nob
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
@@ -17,7 +18,14 @@ from sqlalchemy.exc import DBAPIError
 
 from strandline.core.access.granted import Access
 from strandline.core.versions.apply import apply
-from strandline.core.versions.facts import Fact, NameReused, RootsCut, RunStarted, TableRenamed
+from strandline.core.versions.facts import (
+    Fact,
+    NameReused,
+    RootsCut,
+    RunStarted,
+    Table,
+    TableRenamed,
+)
 from strandline.core.versions.model import Model
 from strandline.core.versions.renames import Renames
 from strandline.core.versions.root_barriers import cut_each_commit, single_roots
@@ -183,10 +191,12 @@ class Follower:
         seq, now = lock_head(connection), time.time()
         with self._lock:
             self._fold(connection)
+        moved: dict[Table, Table] = {}
         while news := take_news(connection):
             facts = facts_of(connection, news)
-            cuts = self._cuts(connection, news, now)
             names = names_in_news(connection, news)
+            moved |= {fact.before: fact.table for fact in names if isinstance(fact, TableRenamed)}
+            cuts = self._cuts(connection, news, moved, now)
             with self._lock:
                 found = [fact for fact in facts if self._model.wants(self._renames.renamed(fact))]
                 begun = {
@@ -206,13 +216,21 @@ class Follower:
             )
 
     def _cuts(
-        self, connection: Connection, news: Sequence[VersionNews], now: float
+        self,
+        connection: Connection,
+        news: Sequence[VersionNews],
+        moved: Mapping[Table, Table],
+        now: float,
     ) -> list[RootsCut]:
-        """Return the barriers that commits of single base tables are."""
+        """Return the barriers that commits of single base tables are.
+
+        moved: the tables that were just renamed, by the names that the model still knows.
+        """
         if not any(one.kind == ROOT for one in news):
             return []
         with self._lock:
-            roots = single_roots(self._model)
+            known = single_roots(self._model)
+        roots = [replace(root, table=moved.get(root.table, root.table)) for root in known]
         return [
             cut
             for root, line in lines_since(connection, news, roots)
@@ -261,8 +279,8 @@ class Follower:
         new = [(seq, fact) for seq, fact in names if not self._renames.has(fact)]
         if any(isinstance(fact, TableRenamed) and self._model.has(fact.before) for _, fact in new):
             return False
-        for seq, fact in new:
-            self._renames.add(seq, fact)
+        for number, name in new:
+            self._renames.add(number, name)
         for seq, fact in facts:
             apply(self._model, self._renames.renamed(fact, seq))
             self._seq = seq

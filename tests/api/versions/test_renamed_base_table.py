@@ -99,3 +99,60 @@ def test_lease_that_was_taken_under_the_old_name_keeps_its_snapshots(server: Ser
     reasons = {one["snapshotId"]: one["reasons"] for one in kept}
     assert lease["tables"][0]["snapshotId"] == "r2"
     assert any(reason.startswith("lease ") for reason in reasons["r2"])
+
+
+SWAP = [
+    renamed("db.a", "db.tmp", 50),
+    renamed("db.b", "db.a", 51),
+    renamed("db.tmp", "db.b", 52),
+]
+OTHER = [appended("other", 11, "db.b", "x1"), appended("other", 21, "db.b", "x2", "x1")]
+
+
+def test_names_of_a_swap_mean_the_same_table_in_every_answer(server: Server) -> None:
+    server.domain("d", "db.b")
+    server.post(*FIRST, *OTHER, *SWAP)
+
+    refused = server.versions("db.b", consistency="strong", status=409)
+    assert "db.b was used by another table before, its barriers begin anew" in str(refused)
+    refused = server.versions("db.b", consistency="cut", status=409)
+    assert "no snapshot of db.b is known since another table had that name" in str(refused)
+    server.post(appended("ingest", 60, "db.b", "r3", "r2"))
+    for consistency in ("strong", "cut"):
+        answer = server.versions("db.b", consistency=consistency)
+        assert [table["snapshotId"] for table in answer["tables"]] == ["r3"]
+    expiry = server.get(f"/api/v2/expirable?namespace={LAKE}&name=db.b")
+    listed = [one["snapshotId"] for one in (*expiry["kept"], *expiry["expirable"])]
+    assert listed == ["r3"]
+
+
+def test_declared_name_that_a_swap_reused_before_gets_no_barrier_of_another_table(
+    server: Server,
+) -> None:
+    server.post(*FIRST, *OTHER, *SWAP)
+    server.domain("d", "db.b")
+    server.post(appended("ingest", 60, "db.b", "r3", "r2"))
+
+    assert server.barriers("db.b") == {"db.b": 1}
+    assert server.snapshots("db.b") == {"db.b": "r3"}
+
+
+def test_numbers_of_barriers_go_on_where_a_name_begins_anew(server: Server) -> None:
+    server.domain("d", "db.b")
+    server.post(*OTHER, *FIRST)
+    assert server.barriers("db.b") == {"db.b": 2}
+    server.post(*SWAP, appended("ingest", 60, "db.b", "r3", "r2"))
+
+    assert server.barriers("db.b") == {"db.b": 3}
+    assert server.snapshots("db.b") == {"db.b": "r3"}
+
+
+def test_cut_through_a_reused_name_is_refused_where_formats_count_their_snapshots(
+    server: Server,
+) -> None:
+    counted = appended("ingest", 60, "db.b", "3", "2")
+    counted["outputs"][0]["outputFacets"]["strandline_snapshot"]["format"] = "delta"
+    server.post(*FIRST, *OTHER, *SWAP, counted)
+
+    refused = server.versions("db.b", consistency="cut", status=409)
+    assert "whose snapshots may have the same ids: no cut through it is certain" in str(refused)

@@ -299,6 +299,8 @@ class Model:
             return f"{called}: untracked: {len(writers)} jobs write it ({', '.join(writers)})"
         if table in self.abandoned:
             return f"{called}: untracked: its writer {self.abandoned[table][1]} was retired"
+        if table in self.reused:
+            return f"{called}: untracked: {self.why_anew(table)}"
         return f"{called}: untracked: no job that carries barriers writes it, and it is not a base table of a group"
 
     def how_to_track(self, table: Table) -> str:

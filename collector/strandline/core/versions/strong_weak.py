@@ -76,7 +76,8 @@ class Holder:
         if self.state == "SKIPPED":
             return f"{self.name}: went past barrier {self.barrier} without a snapshot; the next common barrier counts"
         if self.state == "BASE_TABLE":
-            return f"{self.name}: base table, not yet cut at barrier {self.barrier}"
+            cut = f"{self.name}: base table, not yet cut at barrier {self.barrier}"
+            return f"{cut}; {self.why}" if self.why else cut
         behind = (
             "has not committed any barrier" if self.last is None else f"is at barrier {self.last}"
         )
@@ -116,7 +117,8 @@ def _why_no_version(model: Model, tables: Sequence[Table]) -> str:
     names = ", ".join(map(model.call, tables))
     words = f"{names}: no barrier is completed by all tables of their pipelines yet"
     reasons = [holder.reason() for holder in held_by(model, tables)]
-    return f"{words}; {'; '.join(reasons)}" if reasons else words
+    reasons += [why for table in tables if (why := model.why_anew(table))]
+    return f"{words}; {'; '.join(dict.fromkeys(reasons))}" if reasons else words
 
 
 def weak(model: Model, tables: Sequence[Table]) -> list[Reading]:
@@ -219,7 +221,8 @@ def _holder(model: Model, table: Table, barrier: int) -> Holder:
         remedy = _remedy(model, table, why)
         return Holder(table, writer[1], writer[0], "BROKEN", None, barrier, last, remedy)
     if writer is None:
-        return Holder(table, table[1], table[0], "BASE_TABLE", None, barrier, last)
+        why = model.why_anew(table)
+        return Holder(table, table[1], table[0], "BASE_TABLE", None, barrier, last, why)
     ended = model.places[writer].ended
     if model.places[writer].batch:
         since = ended.at if ended is not None else None

@@ -103,12 +103,8 @@ def left_of_fact(fact: Fact, names: _Names) -> Fact | None:
             )
         case f.RolledBack(tables=tables):
             return _with(fact, tables=names.tables(tables))
-        case (
-            f.TableFound(announced=before, table=table) | f.TableRenamed(before=before, table=table)
-        ):
-            return fact if names.tables((before, table)) == (before, table) else None
-        case f.NameReused(table=table):
-            return fact if not names.is_table(*table) else None
+        case f.TableFound() | f.TableRenamed() | f.NameReused():
+            return None if any(names.is_table(*table) for table in _names_in(fact)) else fact
     return fact
 
 
@@ -116,6 +112,14 @@ def _is_of_forgotten(fact: Fact, names: _Names) -> bool:
     """Return whether a job or run that is forgotten stated it."""
     job: Job | None = getattr(fact, "job", None)
     return (job is not None and names.is_job(*job)) or getattr(fact, "run", None) in names.runs
+
+
+def _names_in(fact: f.TableFound | f.TableRenamed | f.NameReused) -> tuple[Table, ...]:
+    match fact:
+        case f.TableFound(announced=before) | f.TableRenamed(before=before):
+            return before, fact.table
+        case f.NameReused():
+            return (fact.table,)
 
 
 def _with(fact: Fact, **tables: tuple[object, ...]) -> Fact | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from strandline.core.openlineage.names import named
 from strandline.core.versions.consistent_cut import Excluded, Line, greatest_cut
@@ -21,9 +21,11 @@ from strandline.errors import RefusedError
 from strandline.store.lineage.approximate import newer_approximate
 from strandline.store.lineage.made_from import Checkpoint, checkpoints_of
 from strandline.store.lineage.table_labels import labels_of
+from strandline.store.schema.snapshot_tables import snapshots
 from strandline.store.versions.initial_offsets import initial_pins
 from strandline.store.versions.leases import lease_pins
 from strandline.store.versions.outside_readers import Outside, outside_pins
+from strandline.store.versions.renamed_tables import rows_of
 from strandline.store.versions.snapshot_history import heads_of, snapshot_lines
 
 
@@ -206,6 +208,7 @@ def cut_of(connection: Connection, tables: Sequence[Table]) -> dict[Table, Cut]:
         )
         if without:
             why = f"no snapshot of {', '.join(labels[table] for table in without)} is known"
+            why += _since_reused(connection, without)
         raise RefusedError(
             f"{names}: no consistent cut was found in what is known of their data lineage: {why}",
             "no_version",
@@ -255,6 +258,31 @@ def _line(connection: Connection, table: Table, checkpoints: Sequence[Checkpoint
             sources.setdefault(snapshot, {}).update(one.read)
     whole = {snapshot for one in checkpoints for snapshot in one.whole}
     restored = {snapshot: named for one in checkpoints for snapshot, named in one.restored.items()}
+    _refuse_shared_numbers(connection, table)
     line, _ = snapshot_lines(connection, table)
     read: list[Mapping[Table, str]] = [sources.get(snapshot, {}) for snapshot in line]
     return Line(table, line, read, whole, restored)
+
+
+def _refuse_shared_numbers(connection: Connection, table: Table) -> None:
+    """Refuse where another table had the name and may have had the same snapshot ids.
+
+    Iceberg's ids are of one table alone; other formats count.
+    """
+    rows = rows_of(connection, table)
+    if rows.since is None:
+        return
+    formats = select(snapshots.c.format).where(rows.condition).distinct()
+    if set(connection.scalars(formats)) - {"iceberg"}:
+        label = labels_of(connection, [table])[table]
+        raise RefusedError(
+            f"{label} was used by another table before, whose snapshots may have the same ids:"
+            " no cut through it is certain; write it under a new name",
+            "no_version",
+        )
+
+
+def _since_reused(connection: Connection, tables: Sequence[Table]) -> str:
+    """Say that nothing is known since another table had the name, where that is so."""
+    is_reused = any(rows_of(connection, table).since is not None for table in tables)
+    return " since another table had that name" if is_reused else ""

@@ -83,7 +83,7 @@ def _named(row: Row[Any], names: Mapping[int, Table]) -> Any:
     if names.get(row.dataset_id, (row.namespace, row.name)) == (row.namespace, row.name):
         return row
     namespace, name = names[row.dataset_id]
-    return SimpleNamespace(**{**row._mapping, "namespace": namespace, "name": name})  # noqa: SLF001 - the public API of rows
+    return SimpleNamespace(**{**row._mapping, "namespace": namespace, "name": name})
 
 
 @cache

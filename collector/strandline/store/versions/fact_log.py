@@ -304,12 +304,10 @@ def facts_after(connection: Connection, seq: int) -> Iterator[tuple[int, Fact]]:
 
 def name_facts(connection: Connection) -> list[tuple[int, TableRenamed | NameReused]]:
     """Return what the log tells of names of tables, with the numbers."""
-    log, kinds = version_facts.c, {kind.__name__: kind for kind in (TableRenamed, NameReused)}
+    log, kinds = version_facts.c, (TableRenamed.__name__, NameReused.__name__)
     query = select(log.seq, log.kind, log.body).where(log.kind.in_(kinds)).order_by(log.seq)
-    return [
-        (seq, msgspec.json.decode(body, type=kinds[kind]))
-        for seq, kind, body in connection.execute(query)
-    ]
+    facts = [(seq, DECODERS[kind].decode(body)) for seq, kind, body in connection.execute(query)]
+    return [(seq, fact) for seq, fact in facts if isinstance(fact, TableRenamed | NameReused)]
 
 
 @cache

@@ -119,8 +119,8 @@ def _relations(
 ) -> dict[int, tuple[tuple[Table, ...], tuple[Table, ...]]]:
     """Return the tables that each run reads and writes; a view is none, the tables below it are."""
     rows = connection.execute(_tables(), {"runs": ids}).all()
-    ids = {row.dataset_id for row in rows}
-    views, names = _views(connection, ids), called(connection, ids)
+    named = {row.dataset_id for row in rows}
+    views, names = _views(connection, named), called(connection, named)
     found: dict[int, tuple[set[Table], set[Table]]] = {}
     for row in rows:
         if row.dataset_id not in views:

@@ -107,9 +107,7 @@ def _links_around(connection: Connection, ids: Collection[int]) -> set[Alias]:
     return found
 
 
-def _judge(
-    connection: Connection, names: Names, moves: Sequence[tuple[Table, Table, int]]
-) -> None:
+def _judge(connection: Connection, names: Names, moves: Sequence[tuple[Table, Table, int]]) -> None:
     """Tell certain renames from others."""
     made = _made(connection, names)
     for before, table, at in moves:
@@ -131,7 +129,9 @@ def _made(connection: Connection, names: Names) -> dict[Table, tuple[int, int]]:
     """Return when a first snapshot was reported and a last one made, by the name of the table."""
     of = snapshots.c
     query = (
-        select(of.dataset_id, func.min(of.first_at), func.max(case((of.run_id != 0, WHEN), else_=0)))
+        select(
+            of.dataset_id, func.min(of.first_at), func.max(case((of.run_id != 0, WHEN), else_=0))
+        )
         .where(among(of.dataset_id, names.called))
         .group_by(of.dataset_id)
     )
