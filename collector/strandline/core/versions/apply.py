@@ -309,7 +309,8 @@ def _ingested_barrier(
         return None
     query = completion.query
     last = done.of[done.last] if done.last is not None else None
-    if last is not None and "" != query != last.query and completion.committed < last.committed:
+    is_others = last is not None and "" not in (query, last.query) and query != last.query
+    if is_others and last is not None and completion.committed < last.committed:
         return None  # another query had gone on from it when it was told
     if query not in place.began_after:
         is_later = query != "" and bool(place.began_after)
