@@ -39,7 +39,7 @@ from strandline.store.audit import Entry, note
 DUMPED = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 STRICT = "/api/v2/"  # clients of OpenLineage and Marquez send what they like
 LONGEST_DETAILS = 1000
-ANSWER_BYTES = 32 << 20  # of a page or a graph; a longer one is cut and says so
+ANSWER_BYTES = 8 << 20  # of a page or a graph; a longer one is cut and says so
 BODY = "strandline.body"  # where a request's scope has what the audit log tells of its body
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 _PROBLEM = {
