@@ -306,6 +306,7 @@ def _how(edge: Json) -> str:
             f"  ({kind})" if kind == "indirect" else "",
             f"  by {_short(edge['job'])}",
             _opaque(edge),
+            f"  (stated as {', '.join(edge['otherCase'])})" if edge.get("otherCase") else "",
             _not_newest(edge),
         ]
     )

@@ -23,6 +23,7 @@ from strandline.store.lineage.job_steps import (
     by_job,
     stated_sources,
 )
+from strandline.store.lineage.listed_columns import ListedColumns, listed_columns_of
 from strandline.store.lineage.recent_runs import JobEdge, Seen
 from strandline.store.lineage.renamed_columns import RenamedColumns, renamed_columns_of
 from strandline.store.lineage.stated_edges import StatedEdge, StatedEdges
@@ -41,6 +42,7 @@ class Origin(NamedTuple):
     transform: str
     masking: int | None
     is_opaque: bool  # it is only known that the dataset was read
+    other_case: tuple[str, ...] = ()  # names as they were stated that schemas list in another case
 
     @property
     def dependency(self) -> str:
@@ -74,17 +76,24 @@ class SinkColumns(NamedTuple):
     whole: frozenset[int]
     views: frozenset[int]
     renamed: RenamedColumns
+    listed: ListedColumns
 
     def edge(self, stated: StatedEdge) -> ColumnEdge:
         """Return a stated edge."""
         edge, rule = stated.edge, RULES.get(stated.rule, ALL_SOURCES)
         is_opaque = rule == ALL_SOURCES or stated.is_opaque
-        how = Origin(rule, edge.type, edge.subtype, edge.transform, edge.masking, is_opaque)
         source, target = (stated.source, edge.source_column), (self.sink.dataset, edge.sink_column)
         if self.renamed:
             at = self.renamed.named_at(self.sink)
             source = source[0], self.renamed.name(*source, at)
             target = target[0], self.renamed.name(*target, at)
+        named = source[1], target[1]
+        source = source[0], self.listed.spell(*source)
+        target = target[0], self.listed.spell(*target)
+        other_case = tuple(sorted({*named} - {source[1], target[1]}))
+        how = Origin(
+            rule, edge.type, edge.subtype, edge.transform, edge.masking, is_opaque, other_case
+        )
         return ColumnEdge(source, self.sink.job, target, how, self.seen)
 
     def whole_edge(self, source: int) -> ColumnEdge:
@@ -215,16 +224,17 @@ def columns_of_jobs(
     They are those that events state for each sink (stated_edges.py) and whole sources
     (job_steps.py). `sources` has all sinks for which something is stated. What several runs of a
     job state alike is one edge. Columns have the names that they have now, or had at the moment
-    `until`.
+    `until`, in the case in which schemas list them.
     """
     runs = {run for run, _ in sources.of_sinks}
     sets = edge_sets_of(connection, runs, columns=True)
     tables = {use.sink for uses in sets.of_run.values() for use in uses}
     tables |= {edge.source for of_set in sets.edges.values() for edge in of_set}
     renamed = renamed_columns_of(connection, tables, until, runs)
+    listed = listed_columns_of(connection, tables)
     stated = StatedEdges(sets)
     return {
-        job: JobColumns(list(_sinks(of_job, sources, stated, renamed)))
+        job: JobColumns(list(_sinks(of_job, sources, stated, renamed, listed)))
         for job, of_job in relations.items()
     }
 
@@ -243,6 +253,7 @@ def _sinks(
     sources: StatedSources,
     stated: StatedEdges,
     renamed: RenamedColumns,
+    listed: ListedColumns,
 ) -> Iterator[SinkColumns]:
     whole_sources = _WholeSources(relations, sources)
     alike: dict[
@@ -255,7 +266,7 @@ def _sinks(
     for (_, uses, whole, _), sinks in alike.items():
         owners = frozenset([sink.owner for sink in sinks])
         seen = sinks[0].seen._replace(at=sinks[-1].at, owners=owners)
-        yield SinkColumns(sinks[0], seen, stated.edges(uses), *whole, renamed)
+        yield SinkColumns(sinks[0], seen, stated.edges(uses), *whole, renamed, listed)
 
 
 class _WholeSources:

@@ -36,6 +36,7 @@ from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.hidden_nodes import hidden_beside
 from strandline.store.lineage.job_steps import by_job
 from strandline.store.lineage.known_jobs import KnownJob, KnownJobs, stated_of
+from strandline.store.lineage.listed_columns import listed_columns_of
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import (
@@ -337,11 +338,16 @@ def starts_of(graph: Columns, node: Node, column: str | None = None) -> list[Col
         assert graph.known is not None
         return [(job, "") for job in jobs_for(graph.connection, node, graph.known)]
     if column is not None:
-        return [(node.id, column)]
+        return [(node.id, spelled(graph.connection, node, column))]
     names = columns_of(graph.connection, node)
     direction = Direction.BOTH if graph.asked.view.past else graph.asked.direction
     names += uncovered(graph.named(node.id, direction), names)
     return [(node.id, name) for name in names] or [(node.id, "")]
+
+
+def spelled(connection: Connection, dataset: Node, column: str) -> str:
+    """Return a column as the schema of its dataset spells it, where case alone differs."""
+    return listed_columns_of(connection, [dataset.id]).spell(dataset.id, column)
 
 
 def columns_named(connection: Connection, dataset: Node, view: View) -> set[str]:
@@ -439,6 +445,8 @@ def _edge_answers(connection: Connection, walked: WalkedColumns) -> Iterator[Ans
             answer = ends | {"job": job} | _how(how)
             if how.is_opaque:
                 answer["opaqueSteps"] = _named_in(unfollowed, seen.owners)
+            if how.other_case:
+                answer["otherCase"] = list(how.other_case)
             yield answer | seen_answer(seen)
 
 

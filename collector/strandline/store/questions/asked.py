@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from strandline.core.limits import MOST_OF_DATABASE
 from strandline.core.walk import MOST_NODES, Direction
 from strandline.errors import NotFoundError, QuestionError
-from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.column_lineage import column_lineage_of, spelled
 from strandline.store.lineage.known_jobs import SharedJobs
 from strandline.store.lineage.lookup import Node, node_called
 from strandline.store.lineage.relations import View
@@ -153,6 +153,7 @@ def node_and_column(
         if node.kind != "dataset":
             raise error from None
     if column is not None:
+        column = spelled(connection, node, column)
         refuse_misspelt(connection, node, column, view)
     return node, column
 

@@ -137,12 +137,23 @@ def impact_of(connection: Connection, removal: Removal, shared: SharedJobs | Non
 
 
 def _columns(walked: WalkedColumns) -> list[Affected]:
-    """Return the columns that are made from it, each with how, and by which jobs."""
+    """Return the columns that are made from it, each with how, and by which jobs.
+
+    `otherCase` are the stated names that differ from listed columns in case alone.
+    """
     makers: dict[Column, set[str]] = defaultdict(set)
+    other_case: dict[Column, set[str]] = defaultdict(set)
     for _, target, step in walked.steps:
         makers[target].add(walked.names[step.via[0]]["id"])
+        other_case[target].update(
+            name for how in walked.graph.origins[step] for name in how.other_case
+        )
     return [
-        Affected(node[0], _item(answer, answer["dependency"], makers.get(node, ())))
+        Affected(
+            node[0],
+            _item(answer, answer["dependency"], makers.get(node, ()))
+            | ({"otherCase": sorted(other_case[node])} if other_case[node] else {}),
+        )
         for node, answer in walked.nodes.items()
         if answer["type"] == "column" and answer["distance"]
     ]

@@ -7,7 +7,7 @@ see.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Select, Table, func, select, true
 
 from strandline.core.changes.edges import edges_in
 from strandline.core.openlineage.facets import DATASET, JOB, MODELS, RUN
+from strandline.store.lineage.listed_columns import column_paths
 from strandline.store.lineage.renamed_columns import NAMED_AT, renamed_columns_of
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import edge_columns, edge_uses
@@ -123,7 +124,7 @@ def columns_of(connection: Connection, ids: Sequence[int]) -> Texts:
     found: dict[int, list[str]] = defaultdict(list)
     canonical = _canonical(connection, ids)
     for id_, schema in _facets(connection, DATASET, "schema", list(canonical)):
-        found[canonical[id_]] += _paths(schema.fields or ())
+        found[canonical[id_]] += column_paths(schema.fields or ())
     stated: dict[int, set[str]] = defaultdict(set)
     renamed = renamed_columns_of(connection, canonical.values())
     expanded = expander()
@@ -199,13 +200,6 @@ def _edges_into() -> Select[Any]:
     return select(sets.c.sink_id, edge_columns.c.columns, sets.c.at).join(
         edge_columns, edge_columns.c.set_hash == sets.c.set_hash
     )
-
-
-def _paths(fields: Iterable[Any], above: str = "") -> Iterator[str]:
-    for field in fields:
-        yield above + field.name
-        if field.fields:
-            yield from _paths(field.fields, f"{above}{field.name}.")
 
 
 def _facets(
