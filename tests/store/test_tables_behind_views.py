@@ -220,6 +220,20 @@ def test_streaming_query_reads_the_view(engine: Engine) -> None:
     assert edges_of(engine, "o", at=running) == whole
 
 
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_view_shows_what_any_event_of_the_run_says(engine: Engine, order: tuple[int, ...]) -> None:
+    events = [
+        run("RUNNING", 1, "job_a", ["v", through("t1", "v"), through("t2", "v")], ["o"]),
+        run("RUNNING", 2, "job_a", ["v", through("t1", "v")], ["o"]),
+        run("COMPLETE", 3, "job_a", ["v"], ["o"]),
+    ]
+    fill(engine, [events[number] for number in order])
+
+    of_t2 = {"t2 -> v", "v -> job_a", "job_a -> o"}
+    assert edges_of(engine, "t2") == of_t2
+    assert edges_of(engine, "o") == of_t2 | {"t1 -> v"}
+
+
 def test_view_that_a_key_may_not_see_leaves_the_table_joined(engine: Engine) -> None:
     hidden = [{"namespace": "other", "name": "v"}]
     facet = FACET | {"format": "iceberg", "through": hidden}

@@ -11,7 +11,6 @@ import msgspec
 from strandline.core.changes.datasets import DatasetUse, NamedBefore, described_dataset
 from strandline.core.changes.edges import (
     NO_EDGES,
-    READ_BY_VIEW,
     RENAMED_COLUMNS,
     edges_into_view,
     mentioned_by,
@@ -179,20 +178,24 @@ def _read_by_views(
     through it is then read directly.
     """
     inputs = [use for use in lineage.reported if use.direction == SOURCE]
-    views = {use.sent_as: use.dataset.id for use in inputs if not use.elsewhere}
-    read: dict[int, set[int]] = {}
+    behind_views: list[tuple[DatasetUse, list[tuple[str, str]], bool]] = []
     for use in inputs:
         snapshot: f.Snapshot | None = of_uses.get(use, NO_FACETS).value("strandline_snapshot")
-        if snapshot is None or not snapshot.through:
-            continue
-        named = [(bare(view.namespace), bare(view.name)) for view in snapshot.through]
+        if snapshot is not None and snapshot.through:
+            named = [(bare(view.namespace), bare(view.name)) for view in snapshot.through]
+            behind_views.append((use, named, bool(snapshot.direct)))
+    if not behind_views:
+        return []
+    views = {use.sent_as: use.dataset.id for use in inputs if not use.elsewhere}
+    read: dict[int, set[int]] = {}
+    for use, named, is_direct in behind_views:
         through = {views[name] for name in named if name in views} - {use.dataset.id}
-        for id_ in through | ({use.dataset.id} if through and snapshot.direct else set()):
+        for id_ in through | ({use.dataset.id} if through and is_direct else set()):
             read.setdefault(id_, set()).add(use.dataset.id)
     changes: list[EventChange] = []
     for id_, source_ids in read.items():
-        edges = edges_into_view(source_ids)
-        changes += [edges, EdgesUsed(run_id, id_, READ_BY_VIEW, edges.hash, stamp.at)]
+        rule, edges = edges_into_view(source_ids)
+        changes += [edges, EdgesUsed(run_id, id_, rule, edges.hash, stamp.at)]
     return changes
 
 

@@ -64,7 +64,7 @@ def edge_sets_of(
         if run is None:
             edges[bytes(set_hash)].append(SetEdges(dataset, packed or b""))
         else:
-            of_rule = of_views if rule == READ_BY_VIEW else uses
+            of_rule = of_views if rule <= READ_BY_VIEW else uses
             of_rule[run].append(SetUse(dataset, rule, bytes(set_hash)))
     views = {run: _views(of_run, edges) for run, of_run in of_views.items()}
     return EdgeSets({run: tuple(sorted(of_run)) for run, of_run in uses.items()}, edges, views)
@@ -92,7 +92,7 @@ def _views_among() -> Select[Any]:
         .select_from(joined)
         .where(
             among_given(datasets.c.canonical_id, "ids"),
-            template_edges.c.rule == READ_BY_VIEW,
+            template_edges.c.rule <= READ_BY_VIEW,
         )
     )
 

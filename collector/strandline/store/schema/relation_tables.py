@@ -40,8 +40,9 @@ relations = table(
 
 # A sink without a row has all sources of its run. The greatest rule counts; where a lineage facet
 # names no fields, the columns are those of rule 2 (store/lineage/stated_edges). Rule 0 marks
-# renamed columns: from a column of the sink to its new name (renamed_columns.py). Rule -1 marks a
-# sink that is a view which the run read, with what the view's query read (read_through.py).
+# renamed columns: from a column of the sink to its new name (renamed_columns.py). Rules below
+# 0 mark a sink that is a view which the run read, with a set of what the view's query read; a run
+# has the sets of all its events (core/changes/edges.py).
 edge_uses = table(
     "run_edges",
     column("run_id", BigInteger),
@@ -69,7 +70,9 @@ template_edges = Table(
     metadata,
     id_column("template_id", "a hash of all that is in the template"),
     id_column("sink_id", "the dataset that the edges lead into"),
-    code_column("rule", "3 lineage facet, 2 columnLineage, 1 inputs x outputs, 0, -1: see above"),
+    code_column(
+        "rule", "3 lineage facet, 2 columnLineage, 1 inputs x outputs, 0 renamed, <0 view"
+    ),
     bytes_column("set_hash", "the edges, in edge_columns"),
     PrimaryKeyConstraint("template_id", "sink_id", "rule"),
     Index(None, "sink_id"),
