@@ -133,13 +133,12 @@ REPLACED = [
 ]
 
 
-def batchings(
+def some_orders(
     batches: Sequence[Sequence[dict[str, Any]]], every: int
 ) -> list[Sequence[Sequence[dict[str, Any]]]]:
-    """Return some orders of batches, and each once more as a single batch."""
-    orders = list(permutations(batches))
-    some = [orders[0], *orders[7::every]]
-    return [*some, *([[one for batch in order for one in batch]] for order in some[:3])]
+    """Return some orders of batches, and three of them once more in one transaction."""
+    orders = list(permutations(batches))[7::every]
+    return [*orders, *([[one for batch in order for one in batch]] for order in orders[:3])]
 
 
 def barriers_of(follower: Follower) -> dict[str, dict[int, str]]:
@@ -152,29 +151,46 @@ def barriers_of(follower: Follower) -> dict[str, dict[int, str]]:
         }
 
 
-@pytest.mark.parametrize("batches", batchings(SWAP, 700))
-def test_tables_that_swap_their_names_begin_anew(
-    engine: Engine, batches: Sequence[Sequence[dict[str, Any]]]
+BEGUN_ANEW = [
+    (SWAP, {"db.a": {3: "two3"}, "db.b": {2: "one2", 3: "one3"}}),
+    (REPLACED, {"db.b": {2: "one2", 3: "one3"}}),
+]
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.parametrize(("batches", "barriers"), BEGUN_ANEW)
+def test_names_that_other_tables_had_before_begin_anew(
+    engine: Engine,
+    batches: Sequence[Sequence[dict[str, Any]]],
+    barriers: dict[str, dict[int, str]],
+    *,
+    at_once: bool,
+) -> None:
+    every = [one for batch in batches for one in batch]
+    follower = follow(engine, [every] if at_once else batches)
+
+    for server in (follower, Follower(engine)):
+        assert barriers_of(server) == barriers
+
+
+@pytest.mark.parametrize(
+    ("batches", "barriers"),
+    [
+        (order, barriers)
+        for (batches, barriers), every in zip(BEGUN_ANEW, (700, 13), strict=True)
+        for order in some_orders(batches, every)
+    ],
+)
+def test_no_order_of_events_gives_a_name_the_barriers_of_another_table(
+    engine: Engine,
+    batches: Sequence[Sequence[dict[str, Any]]],
+    barriers: dict[str, dict[int, str]],
 ) -> None:
     follower = follow(engine, batches)
 
     for server in (follower, Follower(engine)):
-        found = barriers_of(server)
-        assert found.get("db.a", {}).items() <= {3: "two3"}.items()
-        assert found.get("db.b", {}).items() <= {2: "one2", 3: "one3"}.items()
-        assert found.keys() <= {"db.a", "db.b"}
-
-
-@pytest.mark.parametrize("batches", batchings(REPLACED, 13))
-def test_table_that_replaces_another_by_renames_begins_anew(
-    engine: Engine, batches: Sequence[Sequence[dict[str, Any]]]
-) -> None:
-    follower = follow(engine, batches)
-
-    for server in (follower, Follower(engine)):
-        found = barriers_of(server)
-        assert found.get("db.b", {}).items() <= {2: "one2", 3: "one3"}.items()
-        assert "db.old" not in found
+        for name, completed in barriers_of(server).items():
+            assert completed.items() <= barriers[name].items()
 
 
 def at_place(place: str, name: str, barrier: int | None = None) -> dict[str, Any]:

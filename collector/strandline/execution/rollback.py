@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import inf
 
 import msgspec
 from sqlalchemy import Connection, delete, insert, select, update
@@ -38,10 +39,27 @@ class Open(msgspec.Struct, frozen=True):
     raised: bool = False
 
 
-def open_rollback(connection: Connection, domain: str) -> Open | None:
-    """Return the rollback of a group that has begun and is not over."""
-    body = connection.scalar(select(open_rollbacks.c.body).where(open_rollbacks.c.domain == domain))
-    return msgspec.json.decode(body, type=Open) if body is not None else None
+def open_rollback(connection: Connection, model: Model, domain: str) -> Open | None:
+    """Return the rollback of a group that has begun and is not over.
+
+    A plan that names a table which was renamed since, or whose name another table got, is over.
+    """
+    row = connection.execute(
+        select(open_rollbacks.c.begun_at, open_rollbacks.c.body).where(
+            open_rollbacks.c.domain == domain
+        )
+    ).first()
+    if row is None:
+        return None
+    opened = msgspec.json.decode(row.body, type=Open)
+    # the barrier is gone, too, where a rename from before the plan came to be known after it
+    holds = all(
+        table in model.domain_of
+        and model.reused.get(table, -inf) * MICRO <= row.begun_at
+        and (not opened.plan.barrier or opened.plan.barrier in model.done[table])
+        for table in opened.plan.tables
+    )
+    return opened if holds else None
 
 
 def running_jobs(model: Model, plan: Plan) -> list[str]:
@@ -59,7 +77,7 @@ def begin(follower: Follower, wanted: Open) -> None:
     def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
         _refuse_running(connection, model, wanted.plan)
         domain = wanted.plan.domain
-        there = open_rollback(connection, domain)
+        there = open_rollback(connection, model, domain)
         if there is not None and not there.raised and there != wanted:
             raise RefusedError(
                 f"a rollback of {there.table[1]} to barrier {there.barrier} is on its way: finish it first"

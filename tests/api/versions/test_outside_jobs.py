@@ -74,8 +74,8 @@ def test_rollback_does_not_begin_while_an_outside_job_runs(chain: Server) -> Non
     chain.post(ended("copy", 21, "COMPLETE"))
     begin(follower, wanted)
 
-    with chain.engine.connect() as connection:
-        assert open_rollback(connection, "d") == wanted
+    with chain.engine.connect() as connection, follower.model() as model:
+        assert open_rollback(connection, model, "d") == wanted
         assert connection.execute(open_rollbacks.select()).all() != []
 
 

@@ -10,11 +10,14 @@ from fixtures.versions_server.events import (
     appended,
     committed,
     dataset,
+    ended,
     event,
     facet,
     started,
 )
 from fixtures.versions_server.server import Server
+from strandline.core.versions.rollback import plan
+from strandline.execution.rollback import Open, begin, open_rollback
 from strandline.runtime.coordinator import Intervals, attend
 from strandline.runtime.follower import Follower
 
@@ -156,3 +159,35 @@ def test_cut_through_a_reused_name_is_refused_where_formats_count_their_snapshot
 
     refused = server.versions("db.b", consistency="cut", status=409)
     assert "whose snapshots may have the same ids: no cut through it is certain" in str(refused)
+
+
+@pytest.mark.parametrize("is_certain", [True, False])
+def test_rollback_of_a_table_that_was_renamed_since_is_planned_anew(
+    server: Server, *, is_certain: bool
+) -> None:
+    """So it is where renames from before the plan become known after it."""
+    follower = Follower(server.engine)
+    for number, at in enumerate((10, 20, 30), 1):
+        server.post(
+            started("fill", at - 1, [], ["db.a"], domain="d"),
+            committed("fill", at, number, {}, {"db.a": f"r{number}"}, domain="d"),
+            started("make", at, ["db.a"], ["db.t"], domain="d"),
+            committed("make", at + 5, number, {"db.a": f"r{number}"}, {"db.t": f"t{number}"},
+                      domain="d"),
+        )  # fmt: skip
+    server.post(ended("make", 40, "COMPLETE"), ended("fill", 40, "COMPLETE"))
+    with follower.model() as model:
+        first = Open((LAKE, "db.t"), 2, plan(model, (LAKE, "db.t"), 2))
+    begin(follower, first)
+    if is_certain:
+        server.post(renamed("db.t", "db.u", 50))
+    else:
+        server.post(renamed("db.x", "db.t", 50), renamed("db.t", "db.u", 51))
+
+    with server.engine.connect() as connection, follower.model() as model:
+        assert open_rollback(connection, model, "d") is None
+        table = (LAKE, "db.u" if is_certain else "db.a")
+        second = Open(table, 1, plan(model, table, 1))
+    begin(follower, second)
+    with server.engine.connect() as connection, follower.model() as model:
+        assert open_rollback(connection, model, "d") == second

@@ -59,6 +59,7 @@ def _register(model: Model, fact: facts.JobRegistered) -> None:
 
 
 def _start(model: Model, fact: facts.RunStarted) -> None:
+    fact = model.without_former(fact)
     place = _place_of(model, fact)
     if place is None:
         return
@@ -491,6 +492,16 @@ def _reuse(model: Model, fact: facts.NameReused) -> None:
     done = model.done.get(fact.table)
     if done is not None:
         let_go(model, fact.table, done.last_before(fact.at))
+    places = [model.places[job] for job in sorted(model.jobs_at(fact.table))]
+    for place in places:
+        place.of_before = place.of_before.without(fact.table)
+        if place.since < fact.at:
+            place.of_run = place.of_run.without(fact.table)
+            place.last_tables = ((), ())
+    for place in places:
+        _link(model, place)
+    for job in sorted(model.jobs_at(fact.table)):
+        _link(model, model.places[job])
     model.rederive |= model.readers.get(fact.table, set()) & model.steps.keys()
 
 

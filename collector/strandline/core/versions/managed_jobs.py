@@ -36,6 +36,10 @@ class Tables:
             return other
         return Tables(self.reads | other.reads, self.writes | other.writes)
 
+    def without(self, table: Table) -> "Tables":
+        """The same without one of them."""
+        return Tables(self.reads - {table}, self.writes - {table})
+
     def renamed(self, one: Table, other: Table) -> "Tables":
         """The same with another name for one of them; itself where it does not have that."""
         if one not in self.reads | self.writes:

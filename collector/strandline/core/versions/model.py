@@ -10,7 +10,10 @@ from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import inf
 from sys import intern
+
+from msgspec.structs import replace
 
 from strandline.core.versions.completions import Completions
 from strandline.core.versions.facts import BarrierCommitted, Fact, Job, RunEnded, RunStarted, Table
@@ -258,6 +261,16 @@ class Model:
         """Return whether facts of the job without a group may be wanted."""
         return job in self.places or job in self.registered or job in self.retired
 
+    def without_former(self, fact: RunStarted) -> RunStarted:
+        """Return a start without the names that may have meant other tables then."""
+        if not self.reused:
+            return fact
+        return replace(
+            fact,
+            reads=tuple([one for one in fact.reads if fact.at >= self.reused.get(one, -inf)]),
+            writes=tuple([one for one in fact.writes if fact.at >= self.reused.get(one, -inf)]),
+        )
+
     def wants(self, fact: Fact) -> bool:
         """Return whether a fact of a run changes anything: most say what is known already."""
         match fact:
@@ -274,7 +287,7 @@ class Model:
         return True
 
     def _wants_start(self, fact: RunStarted) -> bool:
-        place = self.places.get(fact.job)
+        place, fact = self.places.get(fact.job), self.without_former(fact)
         if place is None:
             return fact.domain is not None or fact.job in self.registered
         unchanged = fact.run in place.runs and (
