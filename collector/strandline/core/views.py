@@ -4,7 +4,7 @@ A view is a dataset between its tables and what was made by reading it. What it 
 the run that read it: a view that is replaced later shows other tables to later runs only.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -32,15 +32,14 @@ class ViewsRead:
     def direct(self, sources: Iterable[int]) -> dict[int, set[int]]:
         """Map what the run read directly to those of the sources that it stands for.
 
-        A source that was only read through a view is the view's, a view that was only read through
-        another one that one's.
+        A view that the run read directly stands for all that was read through it.
         """
-        found: dict[int, set[int]] = {}
+        stands_for: dict[int, set[int]] = {}
         for source in sources:
-            for above in self._around(source):
-                if above not in self.above or above in self.above[above]:
-                    found.setdefault(above, set()).add(source)
-        return found
+            for node in self._around(source):
+                if node not in self.above or node in self.above[node]:
+                    stands_for.setdefault(node, set()).add(source)
+        return stands_for
 
     def links_below(self, starts: Iterable[int]) -> Iterator[Link]:
         """Yield the links below some datasets, those of a view after those below it."""
@@ -49,28 +48,33 @@ class ViewsRead:
             node = waiting[-1]
             if node not in opened:
                 opened.add(node)
-                waiting += [one for one in self.below.get(node, ()) if one not in opened]
+                waiting += [source for source in self.below.get(node, ()) if source not in opened]
                 continue
             waiting.pop()
             if node not in done:
                 done.add(node)
                 yield from ((source, node) for source in sorted(self.below.get(node, ())))
 
-    def links_above(self, starts: Iterable[int], ends: Collection[int]) -> Iterator[Link]:
-        """Yield the links from some datasets up to those of `ends` that the run read directly."""
-        for start in starts:
-            around = self._around(start)
-            reached = [one for one in around if any(up in ends for up in self._around(one))]
-            for source in reached:
-                yield from (
-                    (source, view)
-                    for view in sorted(self.above.get(source, ()))
-                    if view in reached and view != source
-                )
+    def links_above(self, starts: Iterable[int], ends: Iterable[int]) -> Iterator[Link]:
+        """Yield the links from some datasets up to any of `ends`, the nearest first."""
+        leads_up, waiting = set(ends), list(ends)
+        for view in waiting:
+            waiting += self.below.get(view, set()) - leads_up
+            leads_up |= self.below.get(view, set())
+        reached = [start for start in starts if start in leads_up]
+        opened = set(reached)
+        for source in reached:
+            for view in sorted(self.above.get(source, set()) & leads_up - {source}):
+                yield source, view
+                if view not in opened:
+                    opened.add(view)
+                    reached.append(view)
 
     def _around(self, source: int) -> list[int]:
         """Return a dataset and all views above it, the nearest first."""
-        around = [source]
-        for one in around:
-            around += [view for view in sorted(self.above.get(one, ())) if view not in around]
+        around, known = [source], {source}
+        for node in around:
+            views = sorted(self.above.get(node, set()) - known)
+            around += views
+            known.update(views)
         return around
