@@ -246,6 +246,21 @@ def test_view_that_a_key_may_not_see_leaves_the_table_joined(engine: Engine) -> 
     assert names(answer) == {"t -> job_a", "job_a -> o"}
 
 
+def test_view_over_a_table_that_a_key_may_not_see_says_that_something_is_hidden(
+    engine: Engine,
+) -> None:
+    table = through("t", "v") | {"namespace": "other"}
+    fill(engine, [run("COMPLETE", 1, "job_a", ["v", table], ["o"])])
+
+    with narrowed(engine, Access("key", frozenset(), ("db", "ns"))).connect() as connection:
+        asked = {"node": "dataset:db:v", "direction": "upstream"}
+        of_view = ANSWERS["/lineage"](connection, asked, NOW)
+        of_output = ANSWERS["/lineage"](connection, {"node": "dataset:db:o"}, NOW)
+    assert names(of_view) == set()
+    assert (of_view["complete"], of_view["truncatedBy"]) == (False, "access")
+    assert of_view["hidden"]["access"] == of_output["hidden"]["access"] == 1
+
+
 def test_job_that_read_a_view_before_and_after_it_was_replaced_has_both(engine: Engine) -> None:
     first = run("COMPLETE", 1, "job_a", ["v", through("old", "v")], ["o"])
     second = run("COMPLETE", 2, "job_a", ["v", through("new", "v")], ["o"], run_id="2")

@@ -7,12 +7,23 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Select, bindparam, func, select, true
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    func,
+    select,
+    true,
+    union,
+)
 
+from strandline.core.changes.edges import READ_BY_VIEW
 from strandline.store.lineage.view import View
 from strandline.store.schema.annotation_tables import DELETED, annotations
 from strandline.store.schema.dataset_tables import datasets
-from strandline.store.schema.relation_tables import job_relations
+from strandline.store.schema.relation_tables import edge_columns, job_relations, template_edges
 from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.sql.id_lists import among, among_given
 from strandline.store.sql.narrowed import access_of
@@ -79,10 +90,19 @@ def hidden_beside(connection: Connection, shown: Iterable[int]) -> int:
 
 
 def _datasets_beside(nodes: set[int]) -> Select[int]:
-    unseen = ~select(datasets.c.id).where(datasets.c.id == job_relations.c.dataset_id).exists()
-    return select(func.count(job_relations.c.dataset_id.distinct())).where(
-        among(job_relations.c.job_id, nodes), unseen
+    """Count the hidden datasets of the jobs among these nodes, and those that views among them
+    show.
+    """
+    of_jobs = select(job_relations.c.dataset_id).where(among(job_relations.c.job_id, nodes))
+    of_views = (
+        select(edge_columns.c.source_id)
+        .join(template_edges, template_edges.c.set_hash == edge_columns.c.set_hash)
+        .join(datasets, datasets.c.id == template_edges.c.sink_id)
+        .where(among(datasets.c.canonical_id, nodes), template_edges.c.rule <= READ_BY_VIEW)
     )
+    beside = union(of_jobs, of_views).subquery()
+    is_seen = select(datasets.c.id).where(datasets.c.id == beside.c.dataset_id).exists()
+    return select(func.count()).select_from(beside).where(~is_seen)
 
 
 def _jobs_beside(nodes: set[int]) -> Select[int]:
