@@ -40,12 +40,23 @@ def test_names_in_a_chain_lead_to_the_last() -> None:
     assert [renames.name(A, 1), renames.name(B, 1, 20.0), renames.name(B, 1, 60.0)] == [C, C, B]
 
 
-def test_rename_that_turns_out_to_be_uncertain_ends_at_its_place_in_the_log() -> None:
+def test_name_that_is_used_again_is_mapped_in_what_came_before_in_the_log() -> None:
     renames = Renames([(5, TableRenamed(A, B, 10.0)), (9, NameReused(A, 10.0))])
     declared = DomainDeclared("d", (A,), 1000.0)
 
     assert renames.renamed(declared, 8) == DomainDeclared("d", (B,), 1000.0)
     assert renames.renamed(declared, 10) is declared
+    assert [renames.name(A, 10, 9.0), renames.name(A, 10, 11.0)] == [B, A]
+
+
+def test_rename_that_turns_out_to_be_uncertain_is_none() -> None:
+    renames = Renames([(5, TableRenamed(A, B, 10.0))])
+    assert renames.name(A, 6) == B
+    assert renames.moves(TableRenamed(A, B, 10.0, certain=False)) == B
+
+    renames.add(9, TableRenamed(A, B, 10.0, certain=False))
+    assert renames.name(A, 6) == A
+    assert renames.moves(TableRenamed(A, B, 10.0)) is None
 
 
 def test_what_is_told_again_changes_nothing() -> None:

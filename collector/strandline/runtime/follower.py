@@ -195,7 +195,11 @@ class Follower:
         while news := take_news(connection):
             facts = facts_of(connection, news)
             names = names_in_news(connection, news)
-            moved |= {fact.before: fact.table for fact in names if isinstance(fact, TableRenamed)}
+            moved |= {
+                fact.before: fact.table
+                for fact in names
+                if isinstance(fact, TableRenamed) and fact.certain
+            }
             cuts = self._cuts(connection, news, moved, now)
             with self._lock:
                 found = [fact for fact in facts if self._model.wants(self._renames.renamed(fact))]
@@ -277,7 +281,8 @@ class Follower:
         """
         names = [(seq, fact) for seq, fact in facts if isinstance(fact, TableRenamed | NameReused)]
         new = [(seq, fact) for seq, fact in names if not self._renames.has(fact)]
-        if any(isinstance(fact, TableRenamed) and self._model.has(fact.before) for _, fact in new):
+        moved = [self._renames.moves(fact) for _, fact in new]
+        if any(table is not None and self._model.has(table) for table in moved):
             return False
         for number, name in new:
             self._renames.add(number, name)

@@ -129,6 +129,27 @@ def test_names_of_a_swap_mean_the_same_table_in_every_answer(server: Server) -> 
     assert listed == ["r3"]
 
 
+def test_declaration_returns_where_the_first_rename_of_a_swap_looked_certain(
+    server: Server,
+) -> None:
+    follower = Follower(server.engine)
+    server.domain("d", "db.a")
+    server.post(*OTHER, *FIRST)
+    server.post(SWAP[0])
+    with follower.model() as model:
+        assert (LAKE, "db.tmp") in model.domain_of
+    server.post(*SWAP[1:], appended("other", 60, "db.a", "x3", "x2"))
+
+    assert server.snapshots("db.a") == server.snapshots("db.a", consistency="cut") == {"db.a": "x3"}
+    for name in ("db.b", "db.tmp"):
+        refused = server.versions(name, consistency="strong", status=409)
+        assert f"{name} was used by another table before" in str(refused)
+    for reader in (follower, Follower(server.engine)):
+        with reader.model() as model:
+            assert model.domain_of == {(LAKE, "db.a"): "d"}
+            assert model.done[LAKE, "db.a"].order == [3]
+
+
 def test_declared_name_that_a_swap_reused_before_gets_no_barrier_of_another_table(
     server: Server,
 ) -> None:

@@ -185,11 +185,12 @@ class TableFound(msgspec.Struct, frozen=True, gc=False):
 
 
 class TableRenamed(msgspec.Struct, frozen=True, gc=False):
-    """A table got a name that no other table had before."""
+    """A table got a name that no other table had before, if that is `certain`."""
 
     before: Table
     table: Table
     at: float
+    certain: bool = True
 
 
 class NameReused(msgspec.Struct, frozen=True, gc=False):

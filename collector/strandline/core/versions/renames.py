@@ -1,9 +1,8 @@
 """The names that tables have now, for facts under an earlier name.
 
 Only a rename that is certain is followed: no other table had the new name before. A fact that says
-when it happened keeps the former name from the rename on. A name that turns out to have meant
-several tables (`NameReused`) is no longer mapped in what comes after that in the log: as a new name
-in all facts, as a former one in those without a time of their own.
+when it happened keeps the former name from the rename on; any other one keeps it once the log tells
+that the name was used again (`NameReused`). A rename that turns out to be uncertain is none.
 """
 
 from collections.abc import Iterable
@@ -32,6 +31,7 @@ class Renames:
 
     def __init__(self, known: Iterable[tuple[int, NameFact]] = ()) -> None:
         self._of: dict[Table, TableRenamed] = {}
+        self._uncertain: set[Table] = set()
         self._reused_at: dict[Table, float] = {}
         self._over: dict[Table, int] = {}
         for seq, fact in known:
@@ -41,8 +41,10 @@ class Renames:
         """Add what the log tells at `seq`; a second time changes nothing."""
         if self.has(fact):
             return
-        if isinstance(fact, TableRenamed):
+        if isinstance(fact, TableRenamed) and fact.certain:
             self._of[fact.before] = fact
+        elif isinstance(fact, TableRenamed):
+            self._uncertain.add(fact.before)
         else:
             self._reused_at[fact.table] = fact.at
             self._over.setdefault(fact.table, seq)
@@ -50,14 +52,22 @@ class Renames:
     def has(self, fact: NameFact) -> bool:
         """Return whether this is known."""
         if isinstance(fact, TableRenamed):
-            return fact.before in self._of
+            return fact.before in (self._of if fact.certain else self._uncertain)
         return self._reused_at.get(fact.table, -inf) >= fact.at
+
+    def moves(self, fact: NameFact) -> Table | None:
+        """Return the name whose table gets another one by this, as far as is known; else None."""
+        if not isinstance(fact, TableRenamed) or self.has(fact):
+            return None
+        if fact.certain:
+            return None if fact.before in self._uncertain else fact.before
+        return self._of[fact.before].table if fact.before in self._of else None
 
     def name(self, table: Table, seq: float, at: float = -inf) -> Table:
         """Return the present name of a table that a fact of the log names, as of a moment."""
         for _ in range(len(self._of)):
             move = self._of.get(table)
-            if move is None or at >= move.at or seq > self._over.get(move.table, inf):
+            if move is None or table in self._uncertain or at >= move.at:
                 break
             if at == -inf and seq > self._over.get(table, inf):
                 break

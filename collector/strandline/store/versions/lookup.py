@@ -25,7 +25,9 @@ def table_of(connection: Connection, model: Model, namespace: str, name: str) ->
     A NotFoundError with candidates when neither model nor store know it.
     """
     asked = (namespace, name)
-    if asked in model.domain_of and access_of(connection).allows(namespace):
+    if (asked in model.domain_of or asked in model.reused) and access_of(connection).allows(
+        namespace
+    ):
         return asked
     node = dataset_of(connection, namespace, name)
     return known_name(connection, model, (node.namespace, node.name))

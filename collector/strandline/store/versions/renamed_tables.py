@@ -33,16 +33,18 @@ class Names:
     """The names of some datasets and of all that renames lead to or from.
 
     `called`: what facts call each dataset, by its id; `moved`: the certain renames by the name
-    before; `reused`: since when a name means its table (microseconds).
+    before; `uncertain`: the others; `reused`: since when a name means its table (microseconds).
     """
 
     called: dict[int, Table] = field(default_factory=dict)
     moved: dict[Table, TableRenamed] = field(default_factory=dict)
+    uncertain: list[TableRenamed] = field(default_factory=list)
     reused: dict[Table, int] = field(default_factory=dict)
 
     def facts(self) -> list[NameFact]:
         """Return these names as facts, in a fixed order."""
-        moves = sorted(self.moved.values(), key=lambda move: (move.at, move.before))
+        every = [*self.moved.values(), *self.uncertain]
+        moves = sorted(every, key=lambda move: (move.at, move.before))
         reused = [NameReused(name, at / MICRO) for name, at in sorted(self.reused.items())]
         return [*moves, *reused]
 
@@ -120,6 +122,8 @@ def _judge(connection: Connection, names: Names, moves: Sequence[tuple[Table, Ta
         is_certain = is_only and in_turn and first >= at
         if is_certain:
             names.moved[before] = TableRenamed(before, table, at / MICRO)
+        else:
+            names.uncertain.append(TableRenamed(before, table, at / MICRO, certain=False))
         anew = [before] if last > at else []
         for name in anew if is_certain else (before, table):
             names.reused[name] = max(at, names.reused.get(name, at))
@@ -183,6 +187,8 @@ def follow_base_tables(connection: Connection, facts: Sequence[NameFact]) -> Non
     Those of a name that begins anew are looked at again.
     """
     for fact in facts:
+        if isinstance(fact, TableRenamed) and not fact.certain:
+            continue
         before = id_of("dataset", *(fact.before if isinstance(fact, TableRenamed) else fact.table))
         after = id_of("dataset", *fact.table)
         query = select(domain_roots.c.domain).where(domain_roots.c.dataset_id == before)
