@@ -112,6 +112,20 @@ def test_lists_accept_the_filters_of_the_api(
     ] == sorted(jobs)[::-1]
 
 
+def test_lists_of_jobs_and_datasets_take_tags_and_owners(
+    cli: Command, sqlite_engine: Engine
+) -> None:
+    marks = {"tags": {"tags": [{"key": "etl"}]}, "ownership": {"owners": [{"name": "team"}]}}
+    store(sqlite_engine, [event("COMPLETE", 3, "marked", 90, job_facets=marks)], NOON)
+
+    with serving(sqlite_engine) as address:
+        for of in ([], ["--url", address]):
+            for argv in (["--tag", "no", "--tag", "etl"], ["--owner", "t*m"]):
+                items = json.loads(cli("jobs", "--json", *argv, *of)[1])["items"]
+                assert [one["name"] for one in items] == ["marked"]
+            assert cli("datasets", "--owner", "team", *of)[1] == "no dataset matches\n"
+
+
 def test_collector_gives_the_same_list(cli: Command, sqlite_engine: Engine) -> None:
     with serving(sqlite_engine) as address:
         for argv in (

@@ -81,10 +81,10 @@ def listed(
 
 def span(since: float | None = None, until: float | None = None, *states: str) -> Filter:
     """A filter of seconds after noon."""
-    micros = [
+    first, last = (
         None if one is None else micros_of(NOON + timedelta(seconds=one)) for one in (since, until)
-    ]
-    return Filter(None, frozenset(states), *micros)
+    )
+    return Filter(None, frozenset(states), first, last)
 
 
 def test_lists_can_be_filtered_by_state(engine: Engine) -> None:

@@ -9,8 +9,8 @@ from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.times import micros_of
 from strandline.errors import NotFoundError
 from strandline.store.catalog.details import dataset_detail
-from strandline.store.catalog.filters import ALL
-from strandline.store.catalog.lists import jobs_page
+from strandline.store.catalog.filters import ALL, Filter
+from strandline.store.catalog.lists import datasets_page, jobs_page
 from strandline.store.catalog.owners import owners_of_jobs
 from strandline.store.lineage.lookup import dataset_of, node_called
 from strandline.store.lineage.view import View
@@ -65,6 +65,42 @@ def test_job_without_owners_has_those_of_its_nearest_parent(engine: Engine) -> N
     assert {one["name"]: one["owners"] for one in items if one["type"] == "job"} == {
         "app": ["team-a", "team-b"]
     }
+
+
+@pytest.mark.parametrize(
+    ("tags", "of", "jobs", "tables"),
+    [
+        (("shop",), (), ["app", "dag.task"], ["bank.b"]),
+        (("tier=g*", "none"), (), ["dag.task"], []),
+        (("true",), (), [], []),
+        ((), ("team-a",), ["app", "dag", "dag.task"], []),
+        ((), ("m*",), ["owned_app"], ["bank.b"]),
+        (("shop",), ("team-b",), ["app", "dag.task"], []),
+        (("shop",), ("me",), [], ["bank.b"]),
+    ],
+)
+@pytest.mark.parametrize("as_of", [None, micros_of(NOON) + 10**7])
+def test_tags_and_owners_filter_lists(
+    engine: Engine,
+    tags: tuple[str, ...],
+    of: tuple[str, ...],
+    jobs: list[str],
+    tables: list[str],
+    as_of: int | None,
+) -> None:
+    events = hierarchy()
+    shop = {"key": "shop", "value": "shop", "source": "AIRFLOW"}
+    tier = {"key": "tier", "value": "gold"}
+    events[1]["job"]["facets"] = {"tags": {"tags": [shop, tier]}}
+    events[2]["job"]["facets"] = {"tags": {"tags": [shop]}}
+    events[2]["outputs"] = [dataset("bank.b", tags={"tags": [shop]}, **owned("me"))]
+    store(engine, events, NOON)
+
+    asked, now = Filter(as_of=as_of, tags=tags, owners=of), micros_of(NOON) + 10**8
+    with engine.connect() as connection:
+        pages = [page(connection, asked, now, 10, None) for page in (jobs_page, datasets_page)]
+
+    assert [[one["name"] for one in page["items"]] for page in pages] == [jobs, tables]
 
 
 def test_parent_that_a_key_does_not_see_lends_no_owners(engine: Engine) -> None:

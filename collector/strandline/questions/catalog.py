@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from strandline.questions.parameters import (
     CURSOR,
+    MOST_VALUES,
     OPAQUE,
     NamedQuery,
     PageQuery,
@@ -14,6 +15,7 @@ from strandline.questions.parameters import (
     Text,
     Word,
     cursor_of,
+    each_once,
 )
 from strandline.store.catalog.proposal_tables import TABLES
 
@@ -30,6 +32,24 @@ class NodeListQuery(SpanQuery, PageQuery):
     """Datasets or jobs by name."""
 
     namespace: Within = None
+    tag: Annotated[
+        tuple[Word, ...],
+        Field(
+            max_length=MOST_VALUES,
+            description="Only with this tag (KEY, or KEY=VALUE; `*` stands for anything)",
+            examples=[["pii"]],
+        ),
+        AfterValidator(each_once),
+    ] = ()
+    owner: Annotated[
+        tuple[Word, ...],
+        Field(
+            max_length=MOST_VALUES,
+            description="Only of this owner, as `owners` shows it; `*` stands for anything",
+            examples=[["team-a"]],
+        ),
+        AfterValidator(each_once),
+    ] = ()
     cursor: Annotated[Any, cursor_of(str, str), OPAQUE, CURSOR] = None
 
 

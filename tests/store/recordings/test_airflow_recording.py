@@ -72,3 +72,12 @@ def test_failed_task_fails_its_dag_run(ran: Engine) -> None:
         sorted(one["name"] for one in jobs if one["latestRun"]["state"] == "FAIL")
         == TRUTH["failed"]
     )
+
+
+@pytest.mark.parametrize("asked", [Filter(tags=("shop",)), Filter(owners=("airflow",))])
+def test_tags_and_owners_of_the_dag_and_its_tasks_filter_jobs(ran: Engine, asked: Filter) -> None:
+    with reader(ran) as connection:
+        names = {one["name"] for one in jobs_page(connection, asked, NOW.at, 100, None)["items"]}
+
+    tasks = {f"shop_daily.{task}" for task in TRUTH["tasks"]}
+    assert {name for name in names if ".query." not in name} == {"shop_daily", *tasks}

@@ -192,4 +192,5 @@ def _filter(query: SpanQuery, session: Session, namespace: str | None) -> Filter
     until = None if query.until is None else micros_of(query.until)
     is_past = query.as_of is not None and query.as_of < session.now
     as_of = micros_of(query.as_of) if query.as_of is not None and is_past else None
-    return Filter(namespace, query.state or frozenset(), since, until, as_of)
+    labels = (query.tag, query.owner) if isinstance(query, NodeListQuery) else ()
+    return Filter(namespace, query.state or frozenset(), since, until, as_of, *labels)

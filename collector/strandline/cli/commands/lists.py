@@ -34,6 +34,7 @@ from strandline.store.sql.pages import decode_cursor
 
 Json = dict[str, Any]
 PAGE = 1_000
+LABELS = ("tag", "owner")  # filters of datasets and jobs
 CURSORS = {
     "jobs": (str, str),
     "datasets": (str, str),
@@ -69,7 +70,7 @@ def run_list(
 def _nothing(kind: str, options: Namespace) -> str:
     parameters = [
         vars(options).get(name)
-        for name in ("namespace", "state", "since", "until", "as_of", "job", "text")
+        for name in ("namespace", "state", "since", "until", "as_of", "job", "text", *LABELS)
     ]
     narrowed = any(parameters) or vars(options).get("failed")
     return f"no {NOUNS[kind]} {'matches' if narrowed else 'is known yet'}"
@@ -111,7 +112,8 @@ def _filters(options: Namespace) -> Json:
     states = ",".join(sorted(_asked_states(options)))
     times = {"since": options.since, "until": options.until, "asOf": options.as_of}
     given = {name: time and time.isoformat() for name, time in times.items()}
-    return {"namespace": options.namespace, "state": states or None} | given
+    labels = {name: getattr(options, name) for name in LABELS if hasattr(options, name)}
+    return {"namespace": options.namespace, "state": states or None} | given | labels
 
 
 def _asked_states(options: Namespace) -> frozenset[str]:
@@ -151,7 +153,8 @@ def _filter(options: Namespace, now: int) -> Filter:
     times = options.since, options.until, options.as_of
     since, until, as_of = (None if time is None else micros_of(time) for time in times)
     past = None if as_of is None or as_of >= now else as_of
-    return Filter(options.namespace, _asked_states(options), since, until, past)
+    labels = (tuple(getattr(options, name, ())) for name in LABELS)
+    return Filter(options.namespace, _asked_states(options), since, until, past, *labels)
 
 
 def _writer(one: Json) -> str:

@@ -180,6 +180,18 @@ def lists_arguments(parser: ArgumentParser) -> None:
     _output_arguments(parser)
 
 
+def node_lists_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of a list of datasets or jobs."""
+    for name in ("tag", "owner"):
+        parser.add_argument(
+            f"--{name}",
+            action="append",
+            default=[],
+            help=f"only with this {name}; * stands for anything",
+        )
+    lists_arguments(parser)
+
+
 def runs_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of a list, and the job."""
     parser.add_argument(
@@ -354,13 +366,13 @@ COMMANDS = (
         "jobs",
         "list jobs with their latest runs; by state, time and namespace",
         "lists:run_jobs",
-        lists_arguments,
+        node_lists_arguments,
     ),
     Command(
         "datasets",
         "list datasets with their latest writes; by state, time and namespace",
         "lists:run_datasets",
-        lists_arguments,
+        node_lists_arguments,
     ),
     Command(
         "runs",

@@ -23,6 +23,8 @@ class Filter:
     as_of: the past moment that the list is of; None: now. A QuestionError where `since` is after
     it.
 
+    tags, owners: of datasets and jobs, those with one of these of today; `*` stands for anything.
+
     A run is of a span if it ran in it; where states are asked for, a run that has ended is of the
     span in which it ended: what failed last night began perhaps the day before.
     """
@@ -32,15 +34,17 @@ class Filter:
     since: int | None = None
     until: int | None = None
     as_of: int | None = None
+    tags: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.as_of is not None and self.since is not None and self.since > self.as_of:
             raise QuestionError(f"since ({iso(self.since)}) is after asOf ({iso(self.as_of)})")
 
     @property
-    def asks_of_runs(self) -> bool:
-        """True if the filter has a state or a time."""
-        return bool(self.states) or self.has_span
+    def leaves_few(self) -> bool:
+        """True if what a row itself does not tell decides."""
+        return bool(self.states or self.tags or self.owners) or self.has_span
 
     @property
     def has_span(self) -> bool:

@@ -13,7 +13,7 @@ from strandline.store.catalog.filters import Filter, may_be_of
 from strandline.store.catalog.newest_runs import newest_run_ids
 from strandline.store.catalog.newest_snapshots import newest_snapshots
 from strandline.store.catalog.newest_writes import newest_writes
-from strandline.store.catalog.owners import owners_of_jobs
+from strandline.store.catalog.owners import owned, owners_of_jobs
 from strandline.store.catalog.past_lists import (
     datasets_then,
     had_run,
@@ -26,6 +26,7 @@ from strandline.store.lineage.children import outcomes
 from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import nested_jobs, nested_runs
+from strandline.store.lineage.node_facets import tagged
 from strandline.store.lineage.parents import parent_jobs
 from strandline.store.lineage.recent_runs import created_nothing
 from strandline.store.lineage.run_state import RunState, iso, rows_of_runs, run_state, with_state
@@ -88,7 +89,8 @@ def datasets_page(
         items = _of_past(
             placed_answer, partial(datasets_then, connection, asked=asked, moment=asked.as_of)
         )
-    return order.filtered(connection, query, limit, after, items, few=asked.asks_of_runs)
+    items = _labelled(connection, asked, placed_answer, items)
+    return order.filtered(connection, query, limit, after, items, few=asked.leaves_few)
 
 
 def never_made(connection: Connection, ids: Sequence[int]) -> set[int]:
@@ -153,6 +155,27 @@ def _of_past(same: Callable[[Any], Answer], then: Items) -> Items:
     return shown
 
 
+def _labelled(
+    connection: Connection, asked: Filter, same: Callable[[Any], Answer], items: Items
+) -> Items:
+    """Return items of the rows alone that have one of the tags and one of the owners."""
+    if not (asked.tags or asked.owners):
+        return items
+
+    def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
+        nodes = [same(row) for row in rows]
+        if asked.tags:
+            nodes = tagged(connection, nodes, asked.tags)
+        if asked.owners:
+            nodes = owned(connection, nodes, asked.owners)
+        ids = {node["id"] for node in nodes}
+        admitted = [row for row in rows if same(row)["id"] in ids]
+        of_row = dict(zip([row.id for row in admitted], items(admitted), strict=True))
+        return (of_row.get(row.id) for row in rows)
+
+    return shown
+
+
 def jobs_page(
     connection: Connection, asked: Filter, now: int, limit: int, after: Key | None
 ) -> Answer:
@@ -193,7 +216,8 @@ def jobs_page(
         items = _of_past(
             _named_job, partial(jobs_then, connection, asked=asked, moment=asked.as_of)
         )
-    return order.filtered(connection, query, limit, after, items, few=asked.asks_of_runs)
+    items = _labelled(connection, asked, _named_job, items)
+    return order.filtered(connection, query, limit, after, items, few=asked.leaves_few)
 
 
 def newest_runs(connection: Connection, job_ids: Sequence[int], now: int) -> dict[int, Answer]:
@@ -263,7 +287,7 @@ def runs_page(
         return (of_run.get(row.id) for row in page)
 
     order = Order((runs.c.newest_at, runs.c.id), descending=True)
-    return order.filtered(connection, query, limit, after, of_page, few=asked.asks_of_runs)
+    return order.filtered(connection, query, limit, after, of_page, few=asked.leaves_few)
 
 
 def _rows_of(connection: Connection, ids: Sequence[int]) -> dict[int, Any]:

@@ -1,17 +1,22 @@
-"""The owners of jobs; a job without owners has those of its nearest parent."""
+"""The owners of datasets and jobs; a job without owners has those of its nearest parent."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, select
 
 from strandline.core.openlineage.facets import JOB
+from strandline.core.openlineage.names import id_of
+from strandline.core.wildcards import is_like
 from strandline.store.catalog.newest_runs import newest_run_ids
 from strandline.store.lineage.facets import values_among
 from strandline.store.lineage.hidden_nodes import seen_jobs
+from strandline.store.lineage.node_facets import facets_of_nodes
 from strandline.store.lineage.parents import LEVELS
 from strandline.store.schema.run_tables import run_parents
 from strandline.store.sql.id_lists import among
+
+Answer = dict[str, Any]
 
 
 def owners_of_jobs(connection: Connection, job_ids: Iterable[int]) -> dict[int, list[str]]:
@@ -31,6 +36,26 @@ def owners_of_jobs(connection: Connection, job_ids: Iterable[int]) -> dict[int, 
         if not asked:
             break
     return owners
+
+
+def owned(
+    connection: Connection, nodes: Sequence[Answer], patterns: Collection[str]
+) -> list[Answer]:
+    """Return the datasets and jobs that one of these owns; `*` stands for anything."""
+    jobs = {
+        id_of("job", node["namespace"], node["name"]): node["id"]
+        for node in nodes
+        if node["type"] == "job"
+    }
+    owners = {jobs[job]: names for job, names in owners_of_jobs(connection, jobs).items()}
+    datasets = [node for node in nodes if node["type"] == "dataset"]
+    for id_, facets in facets_of_nodes(connection, datasets, "ownership").items():
+        owners[id_] = [name for facet in facets for name in owner_names(facet)]
+    return [
+        node
+        for node in nodes
+        if any(is_like(name, one) for name in owners.get(node["id"], ()) for one in patterns)
+    ]
 
 
 def owner_names(ownership: Any) -> list[str]:

@@ -6,22 +6,16 @@ The walk itself knows nothing of it, so that what lies behind a hidden node is s
 `core.narrowing` takes the others out and joins what remains.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from strandline.core.narrowing import narrowed
-from strandline.core.openlineage.facets import DATASET, JOB
-from strandline.core.openlineage.names import id_of
 from strandline.core.wildcards import is_like
-from strandline.store.lineage.facets import values_among
-from strandline.store.schema.annotation_tables import TAG_GIVEN, annotations
-from strandline.store.schema.dataset_tables import datasets
-from strandline.store.sql.id_lists import among
+from strandline.store.lineage.node_facets import facets_of_nodes, tagged
 
 Answer = dict[str, Any]
 
@@ -113,72 +107,5 @@ class Selection:
             having = facets_of_nodes(connection, selected, wanted.key)
             selected = [node for node in selected if any(map(wanted.holds, having[node["id"]]))]
         if self.tags and selected:
-            having = tags_of_nodes(connection, selected)
-            selected = [node for node in selected if self._is_tagged(node, having[node["id"]])]
+            selected = tagged(connection, selected, self.tags)
         return selected
-
-    def _is_tagged(self, node: Answer, facets: Iterable[Any]) -> bool:
-        texts = {text for facet in facets for text in _tags(facet, node.get("column"))}
-        return any(is_like(text, tag) for text in texts for tag in self.tags)
-
-
-def _tags(facet: Any, column: str | None) -> Iterator[str]:
-    """KEY and KEY=VALUE of each tag of a node.
-
-    Of a dataset all, of a column its own and those of the whole dataset.
-    """
-    tags = facet.get("tags") if isinstance(facet, Mapping) else None
-    for tag in tags if isinstance(tags, list) else ():
-        if isinstance(tag, Mapping) and (column is None or tag.get("field") in (None, "", column)):
-            yield str(tag.get("key"))
-            yield f"{tag.get('key')}={tag.get('value')}"
-
-
-def facets_of_nodes(
-    connection: Connection, nodes: Iterable[Answer], key: str
-) -> dict[str, list[Any]]:
-    """The facets of a key that the nodes of an answer have.
-
-    Of a dataset those under any of its names.
-    """
-    facets_of: dict[str, list[Any]] = defaultdict(list)
-    for kind, of_entity in _entities(connection, nodes).items():
-        for id_, facet in values_among(connection, kind, of_entity, key):
-            for node_id in of_entity[id_]:
-                facets_of[node_id].append(facet)
-    return facets_of
-
-
-def tags_of_nodes(connection: Connection, nodes: Sequence[Answer]) -> dict[str, list[Any]]:
-    """The tags of nodes as facets: those of events, and those that people gave."""
-    facets_of = facets_of_nodes(connection, nodes, "tags")
-    given = select(annotations.c.entity_id, annotations.c.field, annotations.c.name)
-    for of_entity in _entities(connection, nodes).values():
-        of_people = given.where(
-            annotations.c.kind == TAG_GIVEN, among(annotations.c.entity_id, of_entity)
-        )
-        for row in connection.execute(of_people):
-            for node_id in of_entity[row.entity_id]:
-                facets_of[node_id].append(
-                    {"tags": [{"key": row.name, "value": "true", "field": row.field or None}]}
-                )
-    return facets_of
-
-
-def _entities(connection: Connection, nodes: Iterable[Answer]) -> dict[int, dict[int, list[str]]]:
-    """By kind of entity the ids of nodes that an entity stands for.
-
-    Of a dataset each of its names does.
-    """
-    of_nodes: dict[str, dict[int, list[str]]] = {
-        "dataset": defaultdict(list),
-        "job": defaultdict(list),
-    }
-    for node in nodes:
-        kind = "job" if node["type"] == "job" else "dataset"
-        of_nodes[kind][id_of(kind, node["namespace"], node["name"])].append(node["id"])
-    named = select(datasets.c.id, datasets.c.canonical_id).where(
-        among(datasets.c.canonical_id, of_nodes["dataset"])
-    )
-    of_names = {row.id: of_nodes["dataset"][row.canonical_id] for row in connection.execute(named)}
-    return {DATASET: of_names, JOB: of_nodes["job"]}
