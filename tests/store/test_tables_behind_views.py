@@ -7,9 +7,11 @@ import pytest
 from sqlalchemy import Engine
 
 from strandline.core.access.granted import Access
-from strandline.core.walk import LEAST_STEPS
+from strandline.core.walk import LEAST_STEPS, Direction
 from strandline.execution.edge_rows import job_edge_rows
+from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.questions.asked import ANSWERS
 from strandline.store.sql.narrowed import narrowed
 from worlds.builders import Json
@@ -332,6 +334,23 @@ def test_view_has_its_writer_for_readers_that_do_not_say_what_it_shows(
     assert edges_of(engine, "last", "upstream") == defined | below | joined
     assert edges_of(engine, other[-1], "upstream") >= defined
     assert defined.isdisjoint(edges_of(engine, saying[-1], "upstream"))
+
+
+def test_lineage_of_a_view_reads_one_of_the_jobs_that_say_the_same(engine: Engine) -> None:
+    read: list[str | Json] = ["v", through("t", "v")]
+    readers = [run("COMPLETE", number, f"job_{number}", read, ["o"]) for number in range(9)]
+    last: list[str | Json] = ["v", through("t", "v"), through("u", "v")]
+    fill(engine, [*readers, run("COMPLETE", 9, "job_9", last, ["o"])])
+
+    with reader(engine) as connection:
+        graph = TableGraph(connection, NOW)
+        walked = graph.walk([node_called(connection, "dataset:db:v").id], Direction.UPSTREAM)
+    assert len(walked.steps) == 2
+    assert graph.known is not None
+    assert len(graph.known.jobs) == 2
+    assert edges_of(engine, "v", "upstream") == {"t -> v", "u -> v"}
+    past = view("2026-11-20T12:00:04Z", past=True)
+    assert edges_of(engine, "v", "upstream", at=past) == {"t -> v"}
 
 
 def test_published_edges_have_the_view_between(engine: Engine) -> None:

@@ -9,11 +9,14 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    BigInteger,
     CompoundSelect,
     Connection,
     Select,
     SmallInteger,
+    bindparam,
     cast,
+    func,
     null,
     select,
     union_all,
@@ -21,8 +24,14 @@ from sqlalchemy import (
 
 from strandline.core.changes.edges import NO_EDGES, READ_BY_VIEW, RENAMED_COLUMNS
 from strandline.core.views import ViewsRead
+from strandline.store.lineage.run_state import run_owners
 from strandline.store.schema.dataset_tables import datasets
-from strandline.store.schema.relation_tables import edge_columns, edge_uses, template_edges
+from strandline.store.schema.relation_tables import (
+    edge_columns,
+    edge_uses,
+    run_templates,
+    template_edges,
+)
 from strandline.store.sql.id_lists import among_given
 
 
@@ -94,6 +103,46 @@ def _views_among() -> Select[Any]:
             among_given(datasets.c.canonical_id, "ids"),
             template_edges.c.rule <= READ_BY_VIEW,
         )
+    )
+
+
+def newest_readers(
+    connection: Connection, views: Collection[int], moment: int | None
+) -> list[tuple[int, int]]:
+    """Return a run, and the job that owns it, for each set of sources that runs said of these views.
+
+    Of the runs that said it, by `moment` (in microseconds) if there is one, it is the newest.
+    """
+    if not views:
+        return []
+    bound = {"views": list(views), "moment": 2**63 - 1 if moment is None else moment}
+    rows = connection.execute(_newest_readers(), bound)
+    return [(run, job) for run, job in rows]
+
+
+@cache
+def _newest_readers() -> Select[Any]:
+    newest_first = (run_templates.c.newest_at.desc(), run_templates.c.run_id)
+    of_set = (datasets.c.canonical_id, template_edges.c.set_hash)
+    readers = (
+        select(
+            run_templates.c.run_id,
+            func.row_number().over(partition_by=of_set, order_by=newest_first).label("place"),
+        )
+        .join(template_edges, template_edges.c.template_id == run_templates.c.template_id)
+        .join(datasets, datasets.c.id == template_edges.c.sink_id)
+        .where(
+            among_given(datasets.c.canonical_id, "views"),
+            template_edges.c.rule <= READ_BY_VIEW,
+            run_templates.c.first_at <= bindparam("moment", type_=BigInteger),
+        )
+        .subquery("readers")
+    )
+    return (
+        select(readers.c.run_id, run_owners.c.job_id)
+        .distinct()
+        .join(run_owners, run_owners.c.run_id == readers.c.run_id)
+        .where(readers.c.place == 1)
     )
 
 

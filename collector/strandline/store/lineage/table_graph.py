@@ -11,9 +11,10 @@ from sqlalchemy import Connection
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep, walk
+from strandline.store.lineage.edge_sets import newest_readers
 from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.job_steps import Leave, Reason, by_job
-from strandline.store.lineage.known_jobs import KnownJob, KnownJobs
+from strandline.store.lineage.known_jobs import KnownJob, KnownJobs, stated_of
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import with_known_runs
 from strandline.store.lineage.view import View
@@ -87,10 +88,13 @@ class TableGraph:
         if way is not Direction.UPSTREAM:
             return
         views = self.known.views_among(nodes)
-        if views:
+        newest = newest_readers(self.connection, views, self.view.at if self.view.past else None)
+        readers = self.known.called({job for _, job in newest})
+        if not {run for run, _ in newest} <= stated_of(readers.values()).views.keys():
+            # A newest run does not count in this view; older ones of other jobs may.
             readers = self.known.called(self.known.touching(views, SOURCE, limit))
-            for job in readers.values():
-                yield from job.relations.definitions(job.stated, views)
+        for job in readers.values():
+            yield from job.relations.definitions(job.stated, views)
 
     def _jobs_at(self, nodes: Sequence[int], way: Direction, limit: int) -> dict[int, KnownJob]:
         """Return the jobs among these nodes, and those that touch the datasets among them."""
