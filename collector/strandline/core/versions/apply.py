@@ -490,8 +490,9 @@ def _reuse(model: Model, fact: facts.NameReused) -> None:
         return
     model.reused[fact.table] = fact.at
     done = model.done.get(fact.table)
-    if done is not None:
-        let_go(model, fact.table, done.last_before(fact.at))
+    last = done.last_before(fact.at) if done is not None else None
+    if last is not None:
+        let_go(model, model.domain_of[fact.table], fact.table, last)
     places = [model.places[job] for job in sorted(model.jobs_at(fact.table))]
     for place in places:
         place.of_before = place.of_before.without(fact.table)

@@ -17,11 +17,13 @@ def complete(model: Model, domain: str, table: Table, completion: Completion) ->
     One of long ago stays forgotten: come back alone it would be the weak answer of tables with no
     newer one in common.
     """
+    if completion.committed < model.reused.get(table, -inf):
+        let_go(model, domain, table, completion.barrier)
+        return
     if model.domain_of.get(table) != domain:
         return
     done = model.done[table]
-    if completion.committed < model.reused.get(table, -inf):
-        let_go(model, table, completion.barrier)
+    if completion.barrier <= model.of_former.get((domain, table), -inf):
         return
     if not done.takes(completion) or completion.barrier < done.forgotten:
         return
@@ -35,9 +37,10 @@ def complete(model: Model, domain: str, table: Table, completion: Completion) ->
         forget(model, model.domain(domain))
 
 
-def let_go(model: Model, table: Table, barrier: int | None) -> None:
-    """Forget the barriers up to one, for another table had the name at it."""
-    if barrier is not None:
+def let_go(model: Model, domain: str, table: Table, barrier: int) -> None:
+    """Forget the barriers of a table up to one that another table of its name had in the group."""
+    model.of_former[domain, table] = max(barrier, model.of_former.get((domain, table), barrier))
+    if model.domain_of.get(table) == domain:
         dropped = model.done[table].drop_up_to(barrier)
         model.changed.extend([(table, one) for one in dropped])
 

@@ -193,14 +193,13 @@ class Completions:
         )
 
     def drop_up_to(self, barrier: int) -> list[int]:
-        """Forget the barriers up to one for good, and return those that there were."""
+        """Drop the barriers up to one, and return those that there were."""
         place = bisect_right(self.order, barrier)
         dropped = self.order[:place]
         for one in dropped:
             self._remove(one)
         del self.order[:place]
         self.withheld = {one: held for one, held in self.withheld.items() if one > barrier}
-        self.forgotten = max(self.forgotten, barrier + 1)
         return dropped
 
     def _put(self, barrier: int, candidates: list[Completion]) -> None:

@@ -95,7 +95,7 @@ class Model:
     what jobs did without stating a barrier; `made`, `based`: the steps by what they wrote and by
     what they wrote it on; `changed`, `rederive`, `unsettled`: barriers and jobs
     to look at again, empty between facts; `reused`: since when a name that other tables had before
-    means its table; `names`: of tables and jobs, each once; `called`: what
+    means its table; `of_former`: the last barrier in a group of those other tables; `names`: of tables and jobs, each once; `called`: what
     people call tables, for words.
     """
 
@@ -120,6 +120,7 @@ class Model:
     changed: deque[tuple[Table, int]] = field(default_factory=deque)
     rederive: set[Job] = field(default_factory=set)
     reused: dict[Table, float] = field(default_factory=dict)
+    of_former: dict[tuple[str, Table], int] = field(default_factory=dict)
     names: dict[Table, Table] = field(default_factory=dict)
     called: dict[Table, str] = field(default_factory=dict)
 
