@@ -16,6 +16,7 @@ from sqlalchemy import Engine
 
 from fixtures.commands import Command, command_on
 from fixtures.servers import serving
+from fixtures.versions_server.events import two_streams
 from worlds.builders import NOON, Json, dataset, event, run_id, store
 
 ERROR = {
@@ -131,11 +132,30 @@ def test_collector_gives_the_same_list(cli: Command, sqlite_engine: Engine) -> N
         for argv in (
             ["jobs"],
             ["datasets", "--failed"],
+            ["datasets", "--json"],
+            ["datasets", "--csv"],
+            ["datasets", "--json", "--as-of", "2026-11-20T12:00:30Z"],
+            ["jobs", "--json"],
             ["runs", "load"],
             ["search", "a"],
             ["search", "a", "--json"],
         ):
             assert cli(*argv, "--url", address) == cli(*argv)
+
+
+def test_datasets_have_their_lag_from_the_database_and_from_a_collector(
+    cli: Command, sqlite_engine: Engine
+) -> None:
+    store(sqlite_engine, two_streams(), NOON)
+
+    with serving(sqlite_engine) as address:
+        for of in ([], ["--url", address]):
+            items = json.loads(cli("datasets", "--json", *of)[1])["items"]
+            lags = {one["name"]: one["lagSeconds"] for one in items}
+            assert (lags["bank.transfers"], lags["bank.daily"]) == (0, None)
+            assert lags["bank.credits"] > 0
+            past = json.loads(cli("datasets", "--json", "--as-of", "1d", *of)[1])["items"]
+            assert {one["lagSeconds"] for one in past} == {None}
 
 
 def test_empty_list_says_that_nothing_matches(cli: Command) -> None:

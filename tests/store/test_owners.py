@@ -103,6 +103,30 @@ def test_tags_and_owners_filter_lists(
     assert [[one["name"] for one in page["items"]] for page in pages] == [jobs, tables]
 
 
+def test_owners_stand_in_lists_of_tables_and_jobs_now_and_at_a_past_moment(
+    engine: Engine,
+) -> None:
+    """What a later event states again may have been otherwise before."""
+    events = hierarchy()
+    events[2]["outputs"] = [dataset("bank.b", **owned("table-team"))]
+    again = event("COMPLETE", 6, "owned_app", 50, [], [dataset("bank.b", **owned("other-team"))],
+                  job_facets=owned("you"))  # fmt: skip
+    store(engine, [*events, again], NOON)
+
+    def listed(seconds: int | None) -> dict[str, list[str] | None]:
+        asked = Filter(as_of=None if seconds is None else micros_of(NOON) + seconds * 10**6)
+        now = micros_of(NOON) + 10**8
+        with engine.connect() as connection:
+            pages = [page(connection, asked, now, 10, None) for page in (jobs_page, datasets_page)]
+        return {one["name"]: one["owners"] for page in pages for one in page["items"]}
+
+    team = ["team-a", "team-b"]
+    of_dag = {"dag": team, "dag.task": team, "app": team, "alone": [], "bank.a": []}
+    assert listed(None) == of_dag | {"owned_app": ["you"], "bank.b": ["other-team"]}
+    assert listed(60) == listed(None)
+    assert listed(40) == of_dag | {"owned_app": None, "bank.b": None}
+
+
 def test_parent_that_a_key_does_not_see_lends_no_owners(engine: Engine) -> None:
     events = hierarchy()
     for one in events[:2]:

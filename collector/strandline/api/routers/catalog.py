@@ -14,8 +14,6 @@ from strandline.api.http.answers import JSON, Named, Page
 from strandline.api.http.route import Route, refused
 from strandline.api.http.session import ReadSession, Session
 from strandline.core.openlineage.times import micros_of
-from strandline.core.versions.delays import staleness
-from strandline.core.versions.model import Model
 from strandline.errors import ParameterError
 from strandline.questions.catalog import (
     NodeListQuery,
@@ -81,15 +79,14 @@ class Barrier(TypedDict):
 def get_datasets(query: Annotated[NodeListQuery, InQuery()], session: ReadSession) -> Answer:
     """Return datasets by name, each with its latest write and its newest snapshot.
 
-    `lagSeconds` is the age of the first barrier that a table lacks; null without barriers.
+    `lagSeconds` is the age of the first barrier that a table lacks; null without barriers and at a
+    past moment.
     """
     filters = _filter(query, session, query.namespace)
     with session.connected() as connection:
         page = listing.datasets_page(connection, filters, session.micros, query.limit, query.cursor)
-    if filters.as_of is None:
-        with session.follower.model() as model:
-            for item in page["items"]:
-                item["lagSeconds"] = _lag(model, item, session.now.timestamp())
+    with session.follower.model() as model:
+        listing.add_lags(page, model, filters, session.now.timestamp())
     return page
 
 
@@ -165,13 +162,6 @@ def get_search(query: Annotated[SearchQuery, InQuery()], session: ReadSession) -
     """
     with session.connected() as connection:
         return search_page(connection, query.q, query.limit, query.cursor, session.micros)
-
-
-def _lag(model: Model, item: Answer, now: float) -> float | None:
-    table = item["namespace"], item["name"]
-    if table not in model.done or not model.is_managed(table):
-        return None
-    return round(staleness(model, table, now).seconds, 3)
 
 
 def _job_asked(connection: Connection, query: OfJobQuery) -> Node | None:

@@ -21,13 +21,14 @@ from strandline.cli.answers import (
     tell_list,
 )
 from strandline.cli.collector import Ask, answering
+from strandline.cli.models import model_in
 from strandline.core.exports.lists import COLUMNS
 from strandline.core.labels import label_of
 from strandline.core.openlineage.times import micros_of
 from strandline.errors import NotFoundError
 from strandline.settings import Settings
 from strandline.store.catalog.filters import Filter
-from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
+from strandline.store.catalog.lists import add_lags, datasets_page, jobs_page, runs_page
 from strandline.store.catalog.search import search_page
 from strandline.store.lineage.lookup import job_called
 from strandline.store.sql.pages import decode_cursor
@@ -130,6 +131,10 @@ def _of_database(engine: Engine, options: Namespace) -> Ask:
         )
         with engine.connect() as connection:
             answer = _page(connection, kind, options, (parameters["limit"], after))
+        if kind == "datasets" and options.format:
+            now = datetime.now(UTC)
+            with model_in(engine) as (_, model):
+                add_lags(answer, model, _filter(options, micros_of(now)), now.timestamp())
         plain: Json = orjson.loads(orjson.dumps(answer))
         return plain
 

@@ -26,7 +26,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         *_of("latestRun", (*_STATE, *_OUTCOME)),
     ),
     "/datasets": (
-        *(*_NODE, "catalog", "database", "table", *_SEEN, "droppedAt"),
+        *(*_NODE, "catalog", "database", "table", *_SEEN, "droppedAt", "owners"),
         *_of("latestWrite", ("job.namespace", "job.name", *_STATE)),
         *_of("latestSnapshot", ("snapshotId", "barrierId", "committedAt", "numberOfRows")),
         "lagSeconds",

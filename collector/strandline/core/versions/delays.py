@@ -121,6 +121,13 @@ def _latest_input(
     return max(inputs, key=lambda source: (commits[source], source), default=None)
 
 
+def lag_seconds(model: Model, table: Table, now: float) -> float | None:
+    """Return the age of the first barrier that a table lacks; None for one without barriers."""
+    if table not in model.done or not model.is_managed(table):
+        return None
+    return round(staleness(model, table, now).seconds, 3)
+
+
 def staleness(model: Model, table: Table, now: float) -> Staleness:
     """Return the staleness of a tracked table now.
 

@@ -9,11 +9,13 @@ import orjson
 from sqlalchemy import Connection, Select, and_, case, exists, false, func, not_, or_, select
 
 from strandline.core.openlineage.names import is_of_one_job, run_id_of, run_name
+from strandline.core.versions.delays import lag_seconds
+from strandline.core.versions.model import Model
 from strandline.store.catalog.filters import Filter, may_be_of
 from strandline.store.catalog.newest_runs import newest_run_ids
 from strandline.store.catalog.newest_snapshots import newest_snapshots
 from strandline.store.catalog.newest_writes import newest_writes
-from strandline.store.catalog.owners import owned, owners_of_jobs
+from strandline.store.catalog.owners import owned, owners_of_datasets, owners_of_jobs
 from strandline.store.catalog.past_lists import (
     datasets_then,
     had_run,
@@ -65,6 +67,7 @@ def datasets_page(
         ids = [row.id for row in rows]
         unmade, writes = never_made(connection, ids), newest_writes(connection, ids, now)
         heads, dropped = newest_snapshots(connection, ids), drop_answers(connection, ids, now)
+        owners = owners_of_datasets(connection, ids)
         for row in rows:
             write = writes.get(row.id)
             written = write is not None and asked.admits(write.run)
@@ -74,6 +77,7 @@ def datasets_page(
             more = {
                 "latestWrite": None if write is None else write.answer(),
                 "latestSnapshot": heads.get(row.id),
+                "owners": owners.get(row.id, []),
                 **dropped[row.id],
             }
             yield dataset_answer(row) | more if is_shown and row.id not in unmade else None
@@ -91,6 +95,13 @@ def datasets_page(
         )
     items = _labelled(connection, asked, placed_answer, items)
     return order.filtered(connection, query, limit, after, items, few=asked.leaves_few)
+
+
+def add_lags(page: Answer, model: Model, asked: Filter, now: float) -> None:
+    """Add to each dataset of a page its lag now; None at a past moment."""
+    for item in page["items"]:
+        table = item["namespace"], item["name"]
+        item["lagSeconds"] = lag_seconds(model, table, now) if asked.as_of is None else None
 
 
 def never_made(connection: Connection, ids: Sequence[int]) -> set[int]:

@@ -1,40 +1,95 @@
 """The owners of datasets and jobs; a job without owners has those of its nearest parent."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+import orjson
 from sqlalchemy import Connection, select
 
-from strandline.core.openlineage.facets import JOB
+from strandline.core.openlineage.facets import DATASET, JOB
 from strandline.core.openlineage.names import id_of
 from strandline.core.wildcards import is_like
 from strandline.store.catalog.newest_runs import newest_run_ids
-from strandline.store.lineage.facets import values_among
 from strandline.store.lineage.hidden_nodes import seen_jobs
-from strandline.store.lineage.node_facets import facets_of_nodes
 from strandline.store.lineage.parents import LEVELS
+from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import run_parents
+from strandline.store.sql.compression import expander
+from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import among
 
 Answer = dict[str, Any]
+Owners = dict[int, list[str] | None]
+LatestRuns = Callable[[Sequence[int]], Mapping[int, int]]
 
 
 def owners_of_jobs(connection: Connection, job_ids: Iterable[int]) -> dict[int, list[str]]:
     """Return the names of the owners of each job that has some, or a parent that has."""
-    owners: dict[int, list[str]] = {}
+    owners = _of_jobs(connection, job_ids, partial(newest_run_ids, connection), None)
+    return {job: names for job, names in owners.items() if names}
+
+
+def job_owners_then(
+    connection: Connection, job_ids: Iterable[int], latest_runs: LatestRuns, moment: int
+) -> Owners:
+    """Return the same at a moment, by the latest runs of then.
+
+    None of a job whose owners a later event stated again.
+    """
+    return _of_jobs(connection, job_ids, latest_runs, moment)
+
+
+def owners_of_datasets(
+    connection: Connection, ids: Collection[int], moment: int | None = None
+) -> Owners:
+    """Return the owners that canonical datasets have under any of their names.
+
+    At a moment None of one whose owners a later event stated again.
+    """
+    named = select(datasets.c.id, datasets.c.canonical_id).where(
+        among(datasets.c.canonical_id, ids)
+    )
+    canonical = {row.id: row.canonical_id for row in connection.execute(named)}
+    owners: Owners = {}
+    for id_, names in _stated(connection, DATASET, canonical, moment).items():
+        dataset = canonical[id_]
+        others = owners.get(dataset, [])
+        if names is None or others is None:
+            owners[dataset] = None
+        else:
+            owners[dataset] = sorted({*names, *others})
+    return owners
+
+
+def _of_jobs(
+    connection: Connection, job_ids: Iterable[int], latest_runs: LatestRuns, moment: int | None
+) -> Owners:
+    owners: Owners = {}
     asked = {job: job for job in job_ids}
     for _ in range(LEVELS):
-        facets = dict(values_among(connection, JOB, set(asked.values()), "ownership"))
+        stated = _stated(connection, JOB, set(asked.values()), moment)
         owners |= {
-            job: names
-            for job, higher in asked.items()
-            if (names := owner_names(facets.get(higher)))
+            job: stated[higher] for job, higher in asked.items() if stated.get(higher, []) != []
         }
         left = {job: higher for job, higher in asked.items() if job not in owners}
-        parents = _parents(connection, set(left.values())) if left else {}
+        parents = _parents(connection, latest_runs(list(set(left.values())))) if left else {}
         asked = {job: parents[higher] for job, higher in left.items() if higher in parents}
         if not asked:
             break
+    return owners
+
+
+def _stated(connection: Connection, kind: int, ids: Iterable[int], moment: int | None) -> Owners:
+    """Return the owners in the newest facet of each; None of one that is newer than the moment."""
+    expanded = expander()
+    rows = connection.execute(select(facet_rows(one_of(ids), (kind,), one_of(["ownership"]))))
+    owners: Owners = {}
+    for row in newest_rows(rows):
+        if moment is not None and row.at > moment:
+            owners[row.entity_id] = None
+        elif not row.deleted and row.content is not None:
+            owners[row.entity_id] = owner_names(orjson.loads(expanded(row.content)))
     return owners
 
 
@@ -48,9 +103,13 @@ def owned(
         if node["type"] == "job"
     }
     owners = {jobs[job]: names for job, names in owners_of_jobs(connection, jobs).items()}
-    datasets = [node for node in nodes if node["type"] == "dataset"]
-    for id_, facets in facets_of_nodes(connection, datasets, "ownership").items():
-        owners[id_] = [name for facet in facets for name in owner_names(facet)]
+    tables = {
+        id_of("dataset", node["namespace"], node["name"]): node["id"]
+        for node in nodes
+        if node["type"] == "dataset"
+    }
+    stated = owners_of_datasets(connection, tables)
+    owners |= {tables[table]: names or [] for table, names in stated.items()}
     return [
         node
         for node in nodes
@@ -65,9 +124,9 @@ def owner_names(ownership: Any) -> list[str]:
     return sorted({str(one["name"]) for one in named if one.get("name")})
 
 
-def _parents(connection: Connection, job_ids: Iterable[int]) -> dict[int, int]:
+def _parents(connection: Connection, latest_runs: Mapping[int, int]) -> dict[int, int]:
     """Return the job above the latest run of each of these jobs, if the key sees it."""
-    job_of = {run: job for job, run in newest_run_ids(connection, list(job_ids)).items()}
+    job_of = {run: job for job, run in latest_runs.items()}
     query = select(run_parents.c.run_id, run_parents.c.parent_job_id)
     rows = connection.execute(query.where(among(run_parents.c.run_id, job_of))).all()
     seen = seen_jobs(connection, (row.parent_job_id for row in rows))

@@ -5,12 +5,12 @@ What had been heard of then, as `lists` shows it.
 What a run, job or dataset is (its name, the run above it, whether it streams) is the same at any
 time; so is which query a micro-batch is of, and under which of its names a dataset is listed.
 Everything else is of the moment, and what the store does not keep of it is left out: of what was
-heard of again later, when it had last been heard of (`updatedAt`), its `group`, its `owners`, its
-`latestSnapshot`, whether it was dropped.
+heard of again later, when it had last been heard of (`updatedAt`), its `group`, its
+`latestSnapshot`, whether it was dropped. `owners` that were stated again later are None.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from sqlalchemy import (
@@ -28,6 +28,7 @@ from sqlalchemy import (
 
 from strandline.core.openlineage.run_states import NAMES, RUNNING
 from strandline.store.catalog.filters import Filter
+from strandline.store.catalog.owners import job_owners_then, owners_of_datasets
 from strandline.store.catalog.past_writes import heard_by, not_made_by, past_writes
 from strandline.store.lineage.children import outcomes
 from strandline.store.lineage.dropped import drops_then
@@ -103,6 +104,7 @@ def jobs_then(
         connection, {one.id: one.state.state == "FAIL" for one in newest.values()}, moment
     )
     parents = parent_jobs(connection, list(more))
+    owners = job_owners_then(connection, ids, partial(_latest_then, connection, moment), moment)
     for row in rows:
         run = newest.get(row.id)
         if row.id in nested or not _is_job_of(asked, row, run, moment):
@@ -110,7 +112,7 @@ def jobs_then(
         else:
             newest_run = None if run is None else run.state.answer() | more[run.id]
             parent = None if run is None else parents.get(run.id)
-            belonging = domains[row.id] | {"parent": parent}
+            belonging = domains[row.id] | {"owners": owners.get(row.id, []), "parent": parent}
             yield seen_then(row, moment) | belonging | {"latestRun": newest_run}
 
 
@@ -133,11 +135,13 @@ def datasets_then(
     unmade, writes = not_made_by(connection, ids, moment), past_writes(connection, ids, moment)
     heard = heard_by(connection, ids, moment) if asked.has_span else {}
     dropped = drops_then(connection, ids, moment)
+    owners = owners_of_datasets(connection, ids, moment)
     for row in rows:
         write = writes.get(row.id)
         written = write is not None and asked.admits(write.run)
         spans = not asked.states and asked.spans(*_span(row, heard.get(row.id), moment))
         more = {"latestWrite": None if write is None else write.answer()} | dropped[row.id]
+        more["owners"] = owners.get(row.id, [])
         yield seen_then(row, moment) | more if (written or spans) and row.id not in unmade else None
 
 
@@ -155,6 +159,10 @@ def newest_runs_then(
     for job, run in rows:
         newest[job] = max(newest.get(job, states[run]), states[run], key=lambda one: one.place)
     return newest
+
+
+def _latest_then(connection: Connection, moment: int, job_ids: Sequence[int]) -> dict[int, int]:
+    return {job: run.id for job, run in newest_runs_then(connection, job_ids, moment).items()}
 
 
 @cache

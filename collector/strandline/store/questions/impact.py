@@ -17,7 +17,7 @@ from sqlalchemy import Connection, select
 
 from strandline.core.openlineage.facets import DATASET
 from strandline.core.walk import Direction
-from strandline.store.catalog.owners import owner_names, owners_of_jobs
+from strandline.store.catalog.owners import owners_of_datasets, owners_of_jobs
 from strandline.store.lineage.column_edges import DIRECT, OPAQUE, Column
 from strandline.store.lineage.column_lineage import (
     DEPENDENCIES,
@@ -245,12 +245,7 @@ def _with_people(connection: Connection, affected: Sequence[Affected], view: Vie
     tables = {one.entity for one in affected if one.answer["type"] != "job"}
     jobs = {one.entity for one in affected if one.answer["type"] == "job"}
     columns = [one for one in affected if one.answer["type"] == "column"]
-    owned = _facets_of_tables(connection, tables, "ownership")
-    owners = {
-        id_: sorted({name for facet in facets for name in owner_names(facet)})
-        for id_, facets in owned.items()
-    }
-    owners |= owners_of_jobs(connection, jobs)
+    owners = {**owners_of_datasets(connection, tables), **owners_of_jobs(connection, jobs)}
     used = last_reads(connection, tables, view) | last_runs(connection, jobs, view)
     dropped = drop_answers(connection, tables, view.at, past=view.past)
     there = {} if view.past else _in_schemas(connection, columns)
