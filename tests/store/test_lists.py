@@ -1,5 +1,6 @@
 """Lists by state and time, and reasons of failures."""
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from strandline.store.catalog.filters import ALL, Filter, states_called
 from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
+from strandline.store.marquez.names import namespaces_page
 from strandline.store.questions.namespaces import namespace_overview
 from strandline.store.schema.run_tables import runs
 from strandline.store.sql.pages import decode_cursor
@@ -28,6 +30,7 @@ from worlds.builders import (
     run_id,
     snapshot,
     store,
+    symlink,
 )
 
 NOW = micros_of(NOON + timedelta(hours=1))
@@ -340,6 +343,29 @@ def test_namespace_counts_the_listed_jobs(engine: Engine, past: bool) -> None:
         shown = jobs_page(connection, ALL, NOW, 10, None)["items"]
 
     assert sum(one["jobs"] for one in found["nodes"]) == len(shown) == 3
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_namespace_of_symlinks_alone_is_not_listed_and_counts_equal_lists(
+    engine: Engine, past: bool
+) -> None:
+    """The folder is the dataset; only a symlink names it, and an application is only a parent."""
+    links = {"symlinks": symlink("/lake/t", "file", "LOCATION")}
+    table = dataset("bank.t", "hive://lake", **links)
+    store(engine, [event("COMPLETE", 1, "load", 1, outputs=[table], facets=parent(9, "app"))], NOON)
+    asked = Filter(as_of=NOW if past else None)
+
+    with engine.connect() as connection:
+        found = namespace_overview(connection, View(NOW, past=past), 10)["nodes"]
+        known = [name for _, name in namespaces_page(connection, 10, 0)]
+        pages = [page(connection, asked, NOW, 10, None) for page in (datasets_page, jobs_page)]
+
+    tables, jobs = (Counter(one["namespace"] for one in page["items"]) for page in pages)
+    assert {one["name"]: (one["datasets"], one["jobs"]) for one in found} == {
+        name: (tables[name], jobs[name]) for name in {*tables, *jobs}
+    }
+    assert sorted({*tables, *jobs, "default"}) == known
+    assert sum(tables.values()) == 1
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, func, literal, select
+from sqlalchemy import Connection, exists, func, literal, or_, select
 
 from strandline.core.openlineage.names import LONGEST_NAMESPACE, id_of, stored_name
 from strandline.errors import NotFoundError
@@ -16,11 +16,19 @@ DEFAULT = "default"
 
 
 def namespaces_page(connection: Connection, limit: int, offset: int) -> Sequence[tuple[int, str]]:
-    """Return (id, name) of the namespaces of jobs and datasets, and of `default`, by name."""
+    """Return (id, name) of the namespaces of jobs and datasets, and of `default`, by name.
+
+    One that has only other names of datasets is left out: its list of datasets is empty.
+    """
     always = select(
         literal(id_of("namespace", DEFAULT)).label("id"), literal(DEFAULT).label("name")
     )
-    every = select(namespaces.c.id, namespaces.c.name).union(always).subquery("every")
+    has_jobs = exists().where(jobs.c.namespace_id == namespaces.c.id)
+    has_datasets = exists().where(
+        datasets.c.namespace_id == namespaces.c.id, datasets.c.id == datasets.c.canonical_id
+    )
+    own = select(namespaces.c.id, namespaces.c.name).where(or_(has_jobs, has_datasets))
+    every = own.union(always).subquery("every")
     page = select(every).order_by(every.c.name).limit(limit).offset(offset)
     return [(row.id, row.name) for row in connection.execute(page)]
 

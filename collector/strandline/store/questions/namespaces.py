@@ -13,6 +13,8 @@ from sqlalchemy import CTE, BigInteger, Connection, Select, bindparam, func, sel
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.store.catalog.lists import is_shown
+from strandline.store.catalog.past_lists import was_mentioned
+from strandline.store.catalog.past_writes import was_named
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.run_state import iso, run_owners
 from strandline.store.schema.dataset_tables import datasets
@@ -30,7 +32,7 @@ def namespace_overview(connection: Connection, view: View, most: int) -> Answer:
     An edge says how many jobs of how many namespaces read here and write there.
     """
     moment = {"moment": view.at} if view.past else {}
-    counts = _counts(connection, moment)
+    counts = _counts(connection, view)
     names = {row.id: row.name for row in connection.execute(select(namespaces))}
     shown = sorted(counts, key=lambda id_: (-sum(counts[id_].values()), names[id_]))
     shown_ids = frozenset(shown[:most])
@@ -55,31 +57,19 @@ def namespace_overview(connection: Connection, view: View, most: int) -> Answer:
     }
 
 
-def _counts(connection: Connection, moment: dict[str, int]) -> dict[int, dict[str, int]]:
-    """Return how many datasets (each once, whatever its names) and jobs each namespace has."""
+def _counts(connection: Connection, view: View) -> dict[int, dict[str, int]]:
+    """Return how many datasets (each once, whatever its names) and jobs each namespace has.
+
+    At a past moment they are those that lists of the moment show.
+    """
     counts: dict[int, dict[str, int]] = {}
-    own = datasets.c.canonical_id == datasets.c.id
-    for name, query in (
-        (
-            "datasets",
-            select(datasets.c.namespace_id, func.count()).where(
-                own, *_heard(datasets.c.first_at, moment)
-            ),
-        ),
-        (
-            "jobs",
-            select(jobs.c.namespace_id, func.count()).where(
-                is_shown, *_heard(jobs.c.first_at, moment)
-            ),
-        ),
-    ):
-        for row in connection.execute(query.group_by(query.selected_columns[0]), moment):
+    own = [datasets.c.canonical_id == datasets.c.id, *([was_named(view.at)] if view.past else ())]
+    ran = [is_shown, *([was_mentioned(view.at)] if view.past else ())]
+    for name, of, conditions in (("datasets", datasets, own), ("jobs", jobs, ran)):
+        query = select(of.c.namespace_id, func.count()).where(*conditions)
+        for row in connection.execute(query.group_by(of.c.namespace_id)):
             counts.setdefault(row[0], {"datasets": 0, "jobs": 0})[name] = row[1]
     return counts
-
-
-def _heard(first_at: Any, moment: dict[str, int]) -> list[Any]:
-    return [first_at <= MOMENT] if moment else []
 
 
 def _flows(past: bool) -> Select[Any]:
