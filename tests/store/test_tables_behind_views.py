@@ -237,6 +237,19 @@ def test_view_shows_what_any_event_of_the_run_says(engine: Engine, order: tuple[
     assert edges_of(engine, "o") == of_t2 | {"t1 -> v"}
 
 
+def test_view_shows_sets_whose_hashes_begin_alike(engine: Engine) -> None:
+    """The hashes of these two sets have the first 15 bits in common."""
+    fill(
+        engine,
+        [
+            run("RUNNING", 1, "job_a", ["v", through("t34", "v")], ["o"]),
+            run("COMPLETE", 2, "job_a", ["v", through("t79", "v")], ["o"]),
+        ],
+    )
+
+    assert edges_of(engine, "o") == {"t34 -> v", "t79 -> v", "v -> job_a", "job_a -> o"}
+
+
 def test_view_that_a_key_may_not_see_leaves_the_table_joined(engine: Engine) -> None:
     hidden = [{"namespace": "other", "name": "v"}]
     facet = FACET | {"format": "iceberg", "through": hidden}

@@ -51,7 +51,7 @@ _edges = Table(
     _metadata,
     id_column("run_id", "as in run_edges"),
     id_column("sink_id", "as in run_edges"),
-    Column("rule", SmallInteger, nullable=False),
+    id_column("rule", "as in run_edges"),
     Column("set_hash", LargeBinary, nullable=False),
     time_column("at", "as in run_edges"),
     PrimaryKeyConstraint("run_id", "sink_id", "rule"),

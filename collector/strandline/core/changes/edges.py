@@ -26,8 +26,8 @@ from strandline.core.openlineage.names import clean, is_delta_log
 BY_SOURCES, BY_COLUMNS, BY_LINEAGE = 1, 2, 3
 RENAMED_COLUMNS = 0  # no rule: from each column's name before to its name after, of one dataset
 # No rules: from what a view's query read to the view, and from a dataset to itself if the run that
-# read it through a view also read it directly. Each set of sources has a number of its own down
-# from this one, as a run has the sets of all its events.
+# read it through a view also read it directly. A run has the sets of all its events, so each set's
+# number is this one minus 63 bits of its hash.
 READ_BY_VIEW = -1
 RULE_OF_FACET = {"columnLineage": BY_COLUMNS, "lineage": BY_LINEAGE}
 # What a rule's deleted facet leaves; no source at all would be an assertion.
@@ -361,7 +361,7 @@ def renamed_columns(dataset_id: int, names: Mapping[str, str]) -> EdgeSet:
 def edges_into_view(source_ids: Collection[int]) -> tuple[int, EdgeSet]:
     """Return the edges from what a view's query read to the view, and their number as a rule."""
     edges = _set_of([EventEdge("", id_, "", "", "", "", None) for id_ in sorted(source_ids)], ())
-    return READ_BY_VIEW - (int.from_bytes(edges.hash[:2]) >> 1), edges
+    return READ_BY_VIEW - (int.from_bytes(edges.hash[:8]) >> 1), edges
 
 
 def edges_in(columns: bytes) -> list[Edge]:

@@ -13,7 +13,6 @@ from sqlalchemy import (
     CompoundSelect,
     Connection,
     Select,
-    SmallInteger,
     bindparam,
     cast,
     func,
@@ -167,7 +166,7 @@ def _used(columns: bool) -> CompoundSelect[Any]:
     of_sets = (
         select(
             null(),
-            cast(null(), SmallInteger),
+            cast(null(), BigInteger),
             datasets.c.canonical_id,
             edge_columns.c.set_hash,
             packed,

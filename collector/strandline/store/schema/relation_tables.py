@@ -47,7 +47,7 @@ edge_uses = table(
     "run_edges",
     column("run_id", BigInteger),
     column("sink_id", BigInteger),
-    column("rule", SmallInteger),
+    column("rule", BigInteger),
     column("set_hash", LargeBinary),
     column("at", BigInteger),
 )
@@ -70,7 +70,7 @@ template_edges = Table(
     metadata,
     id_column("template_id", "a hash of all that is in the template"),
     id_column("sink_id", "the dataset that the edges lead into"),
-    code_column("rule", "3 lineage facet, 2 columnLineage, 1 inputs x outputs, 0 renamed, <0 view"),
+    id_column("rule", "3 lineage facet, 2 columnLineage, 1 inputs x outputs, 0 renamed, <0 view"),
     bytes_column("set_hash", "the edges, in edge_columns"),
     PrimaryKeyConstraint("template_id", "sink_id", "rule"),
     Index(None, "sink_id"),
