@@ -6,11 +6,12 @@ import pytest
 from sqlalchemy import Engine
 
 from strandline.errors import NotFoundError
+from strandline.store.lineage.relations import View
 from strandline.store.questions.asked import ANSWERS
 from worlds.builders import Json
 from worlds.scenarios.bank import FACET
 from worlds.scenarios.plain import columns, dataset, run
-from worlds.scenarios.taking import NOW, arrows, fill, reader
+from worlds.scenarios.taking import NOW, arrows, fill, reader, view
 
 
 def listing(*names: str) -> Json:
@@ -31,9 +32,9 @@ def store(engine: Engine, *listed: str) -> None:
     )
 
 
-def ask(engine: Engine, path: str, **asked: Any) -> dict[str, Any]:
+def ask(engine: Engine, path: str, at: View = NOW, **asked: Any) -> dict[str, Any]:
     with reader(engine) as connection:
-        return ANSWERS[path](connection, asked, NOW)
+        return ANSWERS[path](connection, asked, at)
 
 
 WAY = ["column:db:raw:key -> column:db:t:id", "column:db:t:id -> column:db:out:n"]
@@ -82,3 +83,29 @@ def test_an_exact_name_wins_over_one_in_another_case(engine: Engine) -> None:
     lineage = ask(engine, "/lineage", node="t", column="ID", granularity="column")
 
     assert arrows(lineage) == ["column:db:raw:key -> column:db:t:ID"]
+
+
+@pytest.mark.parametrize(("moment", "column"), [("12:00:05Z", "Total"), ("12:00:25Z", "total")])
+def test_past_edge_is_not_spelled_as_a_column_that_came_later(
+    engine: Engine, moment: str, column: str
+) -> None:
+    """Total became amount, and total is a new column."""
+    made, renamed, grown = (columns("t", Total=("raw", "key")) for _ in range(3))
+    made["facets"] |= listing("Total")
+    renamed = dataset("t", **listing("amount"))
+    renamed["outputFacets"] = {
+        "strandline_snapshot": FACET | {"renamedColumns": {"Total": "amount"}}
+    }
+    grown["facets"] |= listing("amount", "total")
+    fill(
+        engine,
+        [
+            run("COMPLETE", 1, "load", ["raw"], [made]),
+            run("COMPLETE", 10, "alter", [], [renamed]),
+            run("COMPLETE", 20, "load", ["raw"], [grown], run_id="2"),
+        ],
+    )
+
+    past = view(f"2026-11-20T{moment}", past=True)
+    answer = ask(engine, "/lineage", past, node="t", column="Total", granularity="column")
+    assert f"column:db:raw:key -> column:db:t:{column}" in arrows(answer)

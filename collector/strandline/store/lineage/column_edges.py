@@ -231,7 +231,7 @@ def columns_of_jobs(
     tables = {use.sink for uses in sets.of_run.values() for use in uses}
     tables |= {edge.source for of_set in sets.edges.values() for edge in of_set}
     renamed = renamed_columns_of(connection, tables, until, runs)
-    listed = listed_columns_of(connection, tables)
+    listed = listed_columns_of(connection, tables, until)
     stated = StatedEdges(sets)
     return {
         job: JobColumns(list(_sinks(of_job, sources, stated, renamed, listed)))

@@ -338,16 +338,17 @@ def starts_of(graph: Columns, node: Node, column: str | None = None) -> list[Col
         assert graph.known is not None
         return [(job, "") for job in jobs_for(graph.connection, node, graph.known)]
     if column is not None:
-        return [(node.id, spelled(graph.connection, node, column))]
+        return [(node.id, spelled(graph.connection, node, column, graph.asked.view))]
     names = columns_of(graph.connection, node)
     direction = Direction.BOTH if graph.asked.view.past else graph.asked.direction
     names += uncovered(graph.named(node.id, direction), names)
     return [(node.id, name) for name in names] or [(node.id, "")]
 
 
-def spelled(connection: Connection, dataset: Node, column: str) -> str:
+def spelled(connection: Connection, dataset: Node, column: str, view: View) -> str:
     """Return a column as the schema of its dataset spells it, where case alone differs."""
-    return listed_columns_of(connection, [dataset.id]).spell(dataset.id, column)
+    until = view.at if view.past else None
+    return listed_columns_of(connection, [dataset.id], until).spell(dataset.id, column)
 
 
 def columns_named(connection: Connection, dataset: Node, view: View) -> set[str]:

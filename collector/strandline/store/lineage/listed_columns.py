@@ -54,8 +54,14 @@ class ListedColumns:
         return column
 
 
-def listed_columns_of(connection: Connection, dataset_ids: Iterable[int]) -> ListedColumns:
-    """Return the columns that the newest schema under any name of each dataset lists."""
+def listed_columns_of(
+    connection: Connection, dataset_ids: Iterable[int], until: int | None = None
+) -> ListedColumns:
+    """Return the columns that the newest schema under any name of each dataset lists.
+
+    A dataset has none if its newest schema was stated after the moment `until`: its columns of
+    then may be others of these names.
+    """
     ids = list(dataset_ids)
     named = connection.execute(_named(), {"ids": ids}) if ids else ()
     canonical = {row.id: row.canonical_id for row in named}
@@ -68,7 +74,7 @@ def listed_columns_of(connection: Connection, dataset_ids: Iterable[int]) -> Lis
         {
             dataset: set(column_paths(decoder.decode(expanded(row.content)).fields or ()))
             for dataset, row in newest.items()
-            if not row.deleted and row.content is not None
+            if not row.deleted and row.content is not None and (until is None or row.at <= until)
         }
     )
 

@@ -153,7 +153,7 @@ def node_and_column(
         if node.kind != "dataset":
             raise error from None
     if column is not None:
-        column = spelled(connection, node, column)
+        column = spelled(connection, node, column, view)
         refuse_misspelt(connection, node, column, view)
     return node, column
 
