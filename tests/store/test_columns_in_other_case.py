@@ -1,12 +1,16 @@
 """Columns whose names differ only in case are one column where exactly one fits."""
 
+import pickle
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine
 
 from strandline.errors import NotFoundError
+from strandline.store.lineage.column_lineage import Columns, walk_columns
+from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_lineage import Question
 from strandline.store.questions.asked import ANSWERS
 from worlds.builders import Json
 from worlds.scenarios.bank import FACET
@@ -49,7 +53,8 @@ def test_edges_meet_in_the_one_listed_column_that_differs_from_them_only_in_case
     lineage = ask(engine, "/lineage", node="t", column=column, granularity="column")
     impact = ask(engine, "/impact", node="raw", column="key")
     of_t = ask(engine, "/impact", node="t", column=column)
-    paths = ask(engine, "/lineage/paths", **{"from": "raw", "to": "out"}, granularity="column")
+    ends: dict[str, Any] = {"from": "raw", "to": "out"}
+    paths = ask(engine, "/lineage/paths", **ends, granularity="column")
 
     for answer in (lineage, paths):
         assert sorted(arrows(answer)) == WAY
@@ -109,3 +114,14 @@ def test_past_edge_is_not_spelled_as_a_column_that_came_later(
     past = view(f"2026-11-20T{moment}", past=True)
     answer = ask(engine, "/lineage", past, node="t", column="Total", granularity="column")
     assert f"column:db:raw:key -> column:db:t:{column}" in arrows(answer)
+
+
+def test_a_question_keeps_no_column_that_no_edge_names(engine: Engine) -> None:
+    store(engine, "id", *(f"unnamed_{number}" for number in range(200)))
+
+    with reader(engine) as connection:
+        graph = Columns(connection, Question(node_called(connection, "t"), NOW))
+        walk_columns(connection, graph)
+        kept = pickle.dumps(graph._columns)
+    assert b"Id" in kept
+    assert b"unnamed" not in kept

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -23,7 +24,7 @@ from strandline.store.lineage.job_steps import (
     by_job,
     stated_sources,
 )
-from strandline.store.lineage.listed_columns import ListedColumns, listed_columns_of
+from strandline.store.lineage.listed_columns import spellings_of
 from strandline.store.lineage.recent_runs import JobEdge, Seen
 from strandline.store.lineage.renamed_columns import RenamedColumns, renamed_columns_of
 from strandline.store.lineage.stated_edges import StatedEdge, StatedEdges
@@ -76,21 +77,27 @@ class SinkColumns(NamedTuple):
     whole: frozenset[int]
     views: frozenset[int]
     renamed: RenamedColumns
-    listed: ListedColumns
+    spellings: Mapping[Column, str]
+
+    def ends(self, stated: StatedEdge) -> tuple[Column, Column]:
+        """Return the columns of a stated edge, by their names of now."""
+        source = stated.source, stated.edge.source_column
+        target = self.sink.dataset, stated.edge.sink_column
+        if self.renamed:
+            at = self.renamed.named_at(self.sink)
+            source = source[0], self.renamed.name(*source, at)
+            target = target[0], self.renamed.name(*target, at)
+        return source, target
 
     def edge(self, stated: StatedEdge) -> ColumnEdge:
         """Return a stated edge."""
         edge, rule = stated.edge, RULES.get(stated.rule, ALL_SOURCES)
         is_opaque = rule == ALL_SOURCES or stated.is_opaque
-        source, target = (stated.source, edge.source_column), (self.sink.dataset, edge.sink_column)
-        if self.renamed:
-            at = self.renamed.named_at(self.sink)
-            source = source[0], self.renamed.name(*source, at)
-            target = target[0], self.renamed.name(*target, at)
-        named = source[1], target[1]
-        source = source[0], self.listed.spell(*source)
-        target = target[0], self.listed.spell(*target)
-        other_case = tuple(sorted({*named} - {source[1], target[1]}))
+        ends = self.ends(stated)
+        source, target = (
+            (dataset, self.spellings.get((dataset, column), column)) for dataset, column in ends
+        )
+        other_case = tuple(sorted({ends[0][1], ends[1][1]} - {source[1], target[1]}))
         how = Origin(
             rule, edge.type, edge.subtype, edge.transform, edge.masking, is_opaque, other_case
         )
@@ -231,12 +238,28 @@ def columns_of_jobs(
     tables = {use.sink for uses in sets.of_run.values() for use in uses}
     tables |= {edge.source for of_set in sets.edges.values() for edge in of_set}
     renamed = renamed_columns_of(connection, tables, until, runs)
-    listed = listed_columns_of(connection, tables, until)
     stated = StatedEdges(sets)
-    return {
-        job: JobColumns(list(_sinks(of_job, sources, stated, renamed, listed)))
-        for job, of_job in relations.items()
+    sinks = {
+        job: list(_sinks(of_job, sources, stated, renamed)) for job, of_job in relations.items()
     }
+    columns = _columns_named(chain.from_iterable(sinks.values()))
+    spellings = spellings_of(connection, columns, until)
+    return {
+        job: JobColumns([sink._replace(spellings=spellings) for sink in of_job])
+        for job, of_job in sinks.items()
+    }
+
+
+def _columns_named(sinks: Iterable[SinkColumns]) -> dict[int, set[str]]:
+    """Return the columns of each dataset that the edges into sinks name."""
+    columns: dict[int, set[str]] = defaultdict(set)
+    for sink in sinks:
+        go_on()
+        for stated in sink.stated:
+            for dataset, column in sink.ends(stated):
+                if column:
+                    columns[dataset].add(column)
+    return columns
 
 
 def edges_of(
@@ -253,7 +276,6 @@ def _sinks(
     sources: StatedSources,
     stated: StatedEdges,
     renamed: RenamedColumns,
-    listed: ListedColumns,
 ) -> Iterator[SinkColumns]:
     whole_sources = _WholeSources(relations, sources)
     alike: dict[
@@ -266,7 +288,7 @@ def _sinks(
     for (_, uses, whole, _), sinks in alike.items():
         owners = frozenset([sink.owner for sink in sinks])
         seen = sinks[0].seen._replace(at=sinks[-1].at, owners=owners)
-        yield SinkColumns(sinks[0], seen, stated.edges(uses), *whole, renamed, listed)
+        yield SinkColumns(sinks[0], seen, stated.edges(uses), *whole, renamed, {})
 
 
 class _WholeSources:

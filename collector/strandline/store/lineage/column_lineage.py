@@ -36,7 +36,7 @@ from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.hidden_nodes import hidden_beside
 from strandline.store.lineage.job_steps import by_job
 from strandline.store.lineage.known_jobs import KnownJob, KnownJobs, stated_of
-from strandline.store.lineage.listed_columns import listed_columns_of
+from strandline.store.lineage.listed_columns import spellings_of
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import (
@@ -348,7 +348,8 @@ def starts_of(graph: Columns, node: Node, column: str | None = None) -> list[Col
 def spelled(connection: Connection, dataset: Node, column: str, view: View) -> str:
     """Return a column as the schema of its dataset spells it, where case alone differs."""
     until = view.at if view.past else None
-    return listed_columns_of(connection, [dataset.id], until).spell(dataset.id, column)
+    spellings = spellings_of(connection, {dataset.id: [column]}, until)
+    return spellings.get((dataset.id, column), column)
 
 
 def columns_named(connection: Connection, dataset: Node, view: View) -> set[str]:

@@ -1,4 +1,4 @@
-"""The columns that the newest schemas of datasets list, for names that differ from them in case.
+"""The spelling of columns in the newest schemas, for names that differ from them in case.
 
 Engines differ in whether case matters. A name that no schema lists means the one listed column that
 differs from it only in case; where several do, it means none of them.
@@ -19,64 +19,61 @@ from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import among_given
 
 
-class ListedColumns:
-    """The listed columns of some canonical datasets, those inside a struct with their path."""
+def spellings(listed: Collection[str], columns: Collection[str]) -> dict[str, str]:
+    """Map columns, or fields of them, that a schema lists in another case to its spelling.
 
-    def __init__(self, columns: Mapping[int, Collection[str]]) -> None:
-        self._columns = {dataset: frozenset(listed) for dataset, listed in columns.items()}
-        self._alike: dict[int, dict[str, set[str]]] = {}
-
-    def spell(self, dataset: int, column: str) -> str:
-        """Return a column, or a field of it, as the schema of its dataset spells it.
-
-        >>> listed = ListedColumns({1: ["id", "item", "x", "X"], 2: []})
-        >>> listed.spell(1, "ID"), listed.spell(1, "Item.sku"), listed.spell(2, "ID")
-        ('id', 'item.sku', 'ID')
-        >>> listed.spell(1, "X.y"), ListedColumns({1: ["aB", "Ab"]}).spell(1, "ab")
-        ('X.y', 'ab')
-        """
-        listed = self._columns.get(dataset)
-        if not listed or column in listed:
-            return column
-        alike = self._alike.get(dataset)
-        if alike is None:
-            alike = self._alike[dataset] = defaultdict(set)
-            for name in listed:
-                alike[name.lower()].add(name)
-        parts = column.split(".")
-        for end in range(len(parts), 0, -1):
-            above = ".".join(parts[:end])
-            if above in listed:
-                return column
-            if above.lower() in alike:
-                fits = alike[above.lower()]
-                return ".".join([*fits, *parts[end:]]) if len(fits) == 1 else column
-        return column
-
-
-def listed_columns_of(
-    connection: Connection, dataset_ids: Iterable[int], until: int | None = None
-) -> ListedColumns:
-    """Return the columns that the newest schema under any name of each dataset lists.
-
-    A dataset has none if its newest schema was stated after the moment `until`: its columns of
-    then may be others of these names.
+    >>> spellings(["id", "item", "x", "X"], ["ID", "Item.sku", "X.y", "z"])
+    {'ID': 'id', 'Item.sku': 'item.sku'}
+    >>> spellings(["aB", "Ab"], ["ab", "aB"])
+    {}
     """
-    ids = list(dataset_ids)
+    exact = frozenset(listed)
+    others = [column for column in columns if column not in exact]
+    if not others:
+        return {}
+    alike: dict[str, set[str]] = defaultdict(set)
+    for name in exact:
+        alike[name.lower()].add(name)
+    spelled = ((column, _spelled(column, exact, alike)) for column in others)
+    return {column: name for column, name in spelled if name != column}
+
+
+def _spelled(column: str, listed: Collection[str], alike: Mapping[str, Collection[str]]) -> str:
+    parts = column.split(".")
+    for end in range(len(parts), 0, -1):
+        above = ".".join(parts[:end])
+        if above in listed:
+            return column
+        if above.lower() in alike:
+            fits = alike[above.lower()]
+            return ".".join([*fits, *parts[end:]]) if len(fits) == 1 else column
+    return column
+
+
+def spellings_of(
+    connection: Connection, columns: Mapping[int, Collection[str]], until: int | None = None
+) -> dict[tuple[int, str], str]:
+    """Map columns of canonical datasets that schemas list in another case to their spelling.
+
+    The newest schema under any name of a dataset counts, unless it was stated after the moment
+    `until`: the columns of then may be others of these names.
+    """
+    ids = list(columns)
     named = connection.execute(_named(), {"ids": ids}) if ids else ()
     canonical = {row.id: row.canonical_id for row in named}
     if not canonical:
-        return ListedColumns({})
+        return {}
     rows = newest_rows(connection.execute(_schemas(), {"ids": list(canonical)}))
     newest = {canonical[row.entity_id]: row for row in rows}
     expanded, decoder = expander(), msgspec.json.Decoder(Schema)
-    return ListedColumns(
-        {
-            dataset: set(column_paths(decoder.decode(expanded(row.content)).fields or ()))
-            for dataset, row in newest.items()
-            if not row.deleted and row.content is not None and (until is None or row.at <= until)
-        }
-    )
+    spelled: dict[tuple[int, str], str] = {}
+    for dataset, row in newest.items():
+        if row.deleted or row.content is None or (until is not None and row.at > until):
+            continue
+        listed = set(column_paths(decoder.decode(expanded(row.content)).fields or ()))
+        for column, name in spellings(listed, columns[dataset]).items():
+            spelled[dataset, column] = name
+    return spelled
 
 
 @cache
