@@ -7,8 +7,9 @@ import pytest
 from sqlalchemy import Engine, func, select
 
 from fixtures.sqlite_first import database_url  # noqa: F401 - PostgreSQL is slow here
+from store.test_tables_behind_views import through
 from strandline.core.access.granted import Access
-from strandline.runtime.job_memory import JobMemory
+from strandline.runtime.job_memory import LINK_BYTES, JobMemory
 from strandline.store.graph import news
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage import known_jobs
@@ -20,6 +21,7 @@ from strandline.store.schema.annotation_tables import DELETED
 from strandline.store.schema.graph_tables import graph_news
 from strandline.store.sql.engine import reading
 from strandline.store.sql.narrowed import narrowed
+from worlds.builders import Json
 from worlds.scenarios.bank import FACET, bank
 from worlds.scenarios.kept_graph import MOMENT, PLENTY, asked, different, follow, kept, nodes
 from worlds.scenarios.plain import dataset, parent, run
@@ -172,6 +174,27 @@ def test_memory_stays_within_its_bound(followed: Engine) -> None:
 
     assert 0 < max(sizes) <= 30_000
     assert different(followed, memory) == ""
+
+
+def test_memory_counts_what_views_show_once_for_equal_runs(
+    followed: Engine, memory: JobMemory
+) -> None:
+    behind: list[str | Json] = ["v", *(through(f"t{number}", "v") for number in range(30))]
+    plain: list[str | Json] = ["w", *(f"u{number}" for number in range(30))]
+    fill(
+        followed,
+        [
+            run("COMPLETE", number, job, read, [made], run_id=str(number))
+            for number in range(3)
+            for job, read, made in (("load", behind, "a"), ("sum", plain, "b"))
+        ],
+    )
+
+    asked(followed, memory, "b")
+    of_plain = memory.size
+    asked(followed, memory, "a")
+    assert of_plain > 0
+    assert memory.size == 2 * of_plain + 30 * LINK_BYTES
 
 
 def test_reader_that_missed_pruned_changes_starts_empty(

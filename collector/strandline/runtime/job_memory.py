@@ -21,6 +21,7 @@ REMEMBERED_CHANGES = 1_000  # a question that began before all of these keeps no
 JOB_BYTES = 1_200
 EDGE_BYTES = 700  # with its places in the dicts of a job
 SOURCE_BYTES = 100
+LINK_BYTES = 320  # from a dataset to a view; equal runs share them
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,9 @@ class JobMemory:
 
 def _bytes_of(job: KnownJob) -> int:
     sources = sum(len(stated.sources) for stated in job.stated.of_sinks.values())
-    return JOB_BYTES + EDGE_BYTES * len(job.edges) + SOURCE_BYTES * sources
+    views = {id(of_run): of_run for of_run in job.stated.views.values()}
+    links = sum(len(above) for of_run in views.values() for above in of_run.above.values())
+    return JOB_BYTES + EDGE_BYTES * len(job.edges) + SOURCE_BYTES * sources + LINK_BYTES * links
 
 
 class MemoryView:

@@ -74,7 +74,13 @@ def edge_sets_of(
         else:
             of_rule = of_views if rule <= READ_BY_VIEW else uses
             of_rule[run].append(SetUse(dataset, rule, bytes(set_hash)))
-    views = {run: _views(of_run, edges) for run, of_run in of_views.items()}
+    views: dict[int, ViewsRead] = {}
+    alike: dict[tuple[SetUse, ...], ViewsRead] = {}
+    for run, of_run in of_views.items():
+        key = tuple(sorted(of_run))
+        if key not in alike:
+            alike[key] = _views(key, edges)
+        views[run] = alike[key]
     return EdgeSets({run: tuple(sorted(of_run)) for run, of_run in uses.items()}, edges, views)
 
 
