@@ -350,6 +350,41 @@ def test_barriers_of_two_groups_are_never_shown_as_consistent(
         )
 
 
+@pytest.mark.parametrize(
+    ("path", "things"),
+    [
+        ("/tables?namespace=none", "tables"),
+        ("/jobs?namespace=none", "jobs"),
+        ("/runs?namespace=none", "runs"),
+    ],
+)
+def test_filter_that_leaves_nothing_leads_to_the_whole_list(
+    tab: Tab, path: str, things: str
+) -> None:
+    note = tab.open(path).locator(".note")
+
+    assert note.inner_text() == f"No {things} match. Show all {things}."
+    assert note.locator("a").get_attribute("href") == f"/{things}"
+
+
+def test_job_without_stored_runs_is_not_told_how_to_send_events(
+    browser: Any, empty_address: str
+) -> None:
+    event = {
+        "eventTime": datetime.now(UTC).isoformat(),
+        "producer": "page",
+        "schemaURL": "page",
+        "job": {"namespace": "shop", "name": "planned"},
+    }
+    for tab in tab_of(browser, empty_address):
+        tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        page = tab.open("/job?namespace=shop&name=planned")
+
+        page.wait_for_selector(".note")
+        assert page.inner_text(".note") == "No runs are stored."
+
+
 def test_jobs_that_start_each_other_are_listed(browser: Any, empty_address: str) -> None:
     world = World(datetime.now(UTC))
 

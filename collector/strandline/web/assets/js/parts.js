@@ -184,6 +184,8 @@ export function Grid({ head, rows, empty, name = null, all = rows }) {
       save(`${name}.csv`, csv(saved()), "text/csv")}>CSV</button></p>`
     }`;
 }
+// What a list says where a filter leaves nothing.
+export const NoMatch = ({ of, all }) => html`No ${of} match. <a href=${all}>Show all ${of}</a>.`;
 // What a list says before the first event.
 export const NoneYet = ({ of }) =>
   html`No ${of} yet: they appear with their first event. <a href="/">How to send it</a>.`;

@@ -10,6 +10,7 @@ import {
   html,
   JobLink,
   Loaded,
+  NoMatch,
   NoneYet,
   Sql,
   State,
@@ -31,7 +32,9 @@ export function Jobs({ params }) {
     <${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">
         ${more ? "the first " : ""}${count(items.length, "job")}
         ${namespace && html` of ${namespace} · <a href="/jobs">all</a>`}</p>
-      <${JobRows} jobs=${items} />`}<//>`;
+      <${JobRows} jobs=${items} empty=${
+        namespace && html`<${NoMatch} of="jobs" all="/jobs" />`
+      } />`}<//>`;
 }
 
 const jobKey = (job) => nodeId("job", job);
@@ -41,7 +44,7 @@ const parentOf = (job) => job.parent && jobKey(job.parent);
 const MOST_NAMED = 8;
 const JOB_HEAD = ["job", "namespace", "latest run", "started", "ended", wordHead("group", "group")];
 
-function JobRows({ jobs }) {
+function JobRows({ jobs, empty }) {
   const tree = useTree(jobs, jobKey, parentOf);
   const cells = (one) => [
     {
@@ -73,7 +76,7 @@ function JobRows({ jobs }) {
   };
   return html`<${Grid}
     name="jobs"
-    empty=${html`<${NoneYet} of="jobs" />`}
+    empty=${empty || html`<${NoneYet} of="jobs" />`}
     head=${JOB_HEAD}
     rows=${tree.map(row)}
     all=${jobs.map((one) => [one.name, ...cells(one)])}
@@ -175,7 +178,11 @@ function OfJob({ one }) {
     (signal) => list("/runs", { namespace: one.namespace, name: one.name }, 100, signal),
     [one.id],
   );
-  return html`<${Loaded} of=${found}>${(page) => html`<${RunRows} page=${page} plain />`}<//>`;
+  return html`<${Loaded} of=${found}>${(page) => html`<${RunRows}
+    page=${page}
+    plain
+    empty="No runs are stored."
+  />`}<//>`;
 }
 
 function Barriers({ one }) {

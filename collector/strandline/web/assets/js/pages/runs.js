@@ -10,6 +10,7 @@ import {
   Id,
   JobLink,
   Loaded,
+  NoMatch,
   NoneYet,
   State,
   TableLink,
@@ -62,7 +63,7 @@ export function Runs({ params }) {
     <${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">
     ${more ? "the newest " : ""}${count(items.length, "run")}</p>
     <${RunRows} page=${{ items }} empty=${
-      (state || since) && html`No run is like this. <a href="/runs">Show all runs</a>.`
+      (state || since || namespace) && html`<${NoMatch} of="runs" all="/runs" />`
     } />`}<//>`;
 }
 

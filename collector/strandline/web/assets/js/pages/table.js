@@ -13,6 +13,7 @@ import {
   Loaded,
   Name,
   NodeLink,
+  NoMatch,
   NoneYet,
   State,
   TableLink,
@@ -69,7 +70,11 @@ export function Tables({ params }) {
         ${more ? " Search finds the others." : ""}</p>
       <${Grid}
         name="datasets"
-        empty=${html`<${NoneYet} of="tables" />`}
+        empty=${
+          namespace
+            ? html`<${NoMatch} of="tables" all="/tables" />`
+            : html`<${NoneYet} of="tables" />`
+        }
         head=${["name", "namespace", "writer", "last commit", "rows", wordHead("lag", "lag")]}
         rows=${items.map(row)}
       />`}<//>`;
