@@ -17,7 +17,7 @@ from typing import Any
 
 import strandline_spark
 from strandline.api.app import document
-from strandline.cli import _actions_of, _parser_of
+from strandline.cli import actions_of, parser_of
 from strandline.cli.declarations import GROUPS
 from strandline.metrics import Metrics
 from strandline.settings import KAFKA_SECURITY, PREFIX, declared
@@ -32,8 +32,8 @@ def commands() -> Lines:
         yield f"## {title}\n"
         for command in group:
             yield f"### strandline {command.name}\n"
-            parser = _parser_of(command)
-            for each in (parser, *_actions_of(parser)):
+            parser = parser_of(command)
+            for each in (parser, *actions_of(parser)):
                 yield f"```text\n{_help_of(each)}\n```\n"
 
 

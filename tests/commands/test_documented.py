@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine
 
 from fixtures.operations import operations
-from strandline.cli import _parser_of, main
+from strandline.cli import main, parser_of
 from strandline.cli.declarations import COMMANDS
 from strandline.settings import KAFKA_SECURITY, PREFIX, declared
 from worlds.scenarios.bank import bank
@@ -70,7 +70,7 @@ def unknown_commands(text: str) -> Iterator[str]:
             if command not in COMMANDS:
                 yield code
                 continue
-            options = options_of(_parser_of(COMMANDS[command]))
+            options = options_of(parser_of(COMMANDS[command]))
             yield from (
                 f"{code}: {one}"
                 for one in re.findall(r"(?<![\w-])--[a-z][a-z-]+", rest)

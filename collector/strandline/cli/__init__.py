@@ -72,7 +72,7 @@ def _obey(argv: Sequence[str], environ: Mapping[str, str]) -> int:
         parser = _parser()
         parser.parse_args(argv)
         parser.error("the command comes first")
-    options = _parser_of(command).parse_args(argv[1:])
+    options = parser_of(command).parse_args(argv[1:])
     from pathlib import Path
 
     from strandline.settings import read_dotenv, read_settings, read_what_can_be_read
@@ -114,7 +114,7 @@ def _line_of(command: Command) -> argparse.Action:
     return argparse.Action([], dest=command.name, metavar=command.name, help=command.about)
 
 
-def _parser_of(command: Command) -> argparse.ArgumentParser:
+def parser_of(command: Command) -> argparse.ArgumentParser:
     """Return the parser of what follows a command's name."""
     parser = _Parser(
         f"strandline {command.name}",
@@ -124,12 +124,12 @@ def _parser_of(command: Command) -> argparse.ArgumentParser:
     )
     _add_flags(parser, command.shows)
     command.arguments(parser)
-    for action in _actions_of(parser):
+    for action in actions_of(parser):
         _add_flags(action, command.shows)
     return parser
 
 
-def _actions_of(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+def actions_of(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
     """Return the parsers of what a command does, such as `add` of `keys add`."""
     groups = [
         action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
