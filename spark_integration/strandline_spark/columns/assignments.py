@@ -18,19 +18,33 @@ def scope_in(resolver: StatementScopes, node: Node, field: str) -> Scope:
     return resolver.scope_of(plan) if plan is not None else Scope()
 
 
-def assigned(assignments: Assigned, target: Scope, inner: Seen) -> Scope:
-    """The scope of a command that sets columns of its target, those that it adds at the end."""
-    output = [(expr_id, name) for expr_id, name in target.output if name in assignments]
-    there = {name for _, name in target.output}
-    added = [name for name in assignments if name not in there]
-    output += [(-number, name) for number, name in enumerate(added, 1)]
-    return inner.scope(output, {expr_id: each_once(assignments[name]) for expr_id, name in output})
+def assigned(assignments: Assigned, target: Scope, inner: Seen, *, grows: bool = False) -> Scope:
+    """Return the scope of a command that sets columns of its target.
+
+    Columns that the target does not have come last, if the command adds them (`grows`).
+    """
+    values: Assigned = {}
+    for name, own in assignments.items():
+        values.setdefault(name.lower(), []).extend(own)
+    output = [(expr_id, name) for expr_id, name in target.output if name.lower() in values]
+    if grows:
+        there = {name.lower() for _, name in target.output}
+        added = {name.lower(): name for name in assignments if name.lower() not in there}
+        output += [(-number, name) for number, name in enumerate(added.values(), 1)]
+    return inner.scope(
+        output, {expr_id: each_once(values[name.lower()]) for expr_id, name in output}
+    )
 
 
 def assign(assignments: list[Node], assigned_values: Assigned, inner: Seen) -> None:
-    """Adds the values of Spark's own assignments, by the names of their columns."""
+    """Add the values of Spark's own assignments, by the names of their columns.
+
+    A field of a struct that is set is a part of its column.
+    """
     for assignment in assignments:
         column, value = assignment.children
+        while column.children:
+            column = column.children[0]
         assigned_values.setdefault(str(column.fields["name"]), []).append(value_of(value, inner))
 
 

@@ -25,7 +25,7 @@ def _merge(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
             assigned_values.setdefault(_target_name(action), []).append(
                 value_of(action.children[0], inner)
             )
-    return assigned(assigned_values, below[1], inner)
+    return assigned(assigned_values, below[1], inner, grows=True)
 
 
 def _clauses(node: Node) -> Iterator[Node]:
