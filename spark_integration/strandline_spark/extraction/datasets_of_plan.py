@@ -100,7 +100,7 @@ def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
             rows.append(mention.rows)
             continue
         try:
-            view = _view_around(mention, jvm, views)
+            view = _view_around(mention, jvm, views, faults)
             reads += _known_reads(mention, view, jvm)
         except UNREADABLE as error:
             faults.append(unread("an input", error))
@@ -175,13 +175,20 @@ def _known_reads(mention: Mention, view: tuple[str, str] | None, jvm: Jvm) -> li
 
 
 def _view_around(
-    mention: Mention, jvm: Jvm, known: dict[int, tuple[str, str] | None]
+    mention: Mention, jvm: Jvm, known: dict[int, tuple[str, str] | None], faults: list[str]
 ) -> tuple[str, str] | None:
-    """Return namespace and name of the innermost known view whose query mentions it."""
+    """Return namespace and name of the innermost known view whose query mentions it.
+
+    A view that cannot be identified joins `faults`, once.
+    """
     view = mention.within
     while view is not None:
         if id(view) not in known:
-            knowing = identified(view, jvm) if view.unread is None else None
+            knowing = None
+            try:
+                knowing = identified(view, jvm) if view.unread is None else None
+            except UNREADABLE as error:
+                faults.append(unread("a view around an input", error))
             known[id(view)] = (knowing[1].namespace, knowing[1].name) if knowing else None
         if (found := known[id(view)]) is not None:
             return found

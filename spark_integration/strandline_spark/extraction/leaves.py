@@ -100,7 +100,10 @@ class _Views:
             node, below, around = waiting.pop()
             if id(node) in unused:
                 continue
-            view = _view_at(node, below, self._jvm)
+            try:
+                view = _view_at(node, below, self._jvm)
+            except UNREADABLE as error:
+                view = Mention(unread=unread(f"the view of a {node.name}", error))
             if view is not None:
                 around = replace(view, within=around)
                 views.append(around)
@@ -195,13 +198,10 @@ def _child(plan: JavaObject, index: int) -> JavaObject:
 
 
 def _view(view: JavaObject) -> Mention:
-    """Return the mention of a view; of one that cannot be read, that and why."""
-    try:
-        name = view.desc().identifier()
-        options = {"database": str(optional(name.database())), "view": str(name.table())}
-        return Mention(fields_of(view.desc().schema()), provider="view", options=options)
-    except UNREADABLE as error:
-        return Mention(unread=unread("View", error))
+    """Return the mention of a view of the session's catalog."""
+    name = view.desc().identifier()
+    options = {"database": str(optional(name.database())), "view": str(name.table())}
+    return Mention(fields_of(view.desc().schema()), provider="view", options=options)
 
 
 def _mentions(leaf: JavaObject, node: Node, jvm: Jvm) -> list[Mention]:

@@ -11,14 +11,17 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from fixtures.spark_lake.analysis import analysed, input_names
+from strandline_spark.consistency.reading.followed_views import View
 from strandline_spark.extraction.reader import PlanReader, UnreadablePlanError
 from strandline_spark.extraction.writes import readers
+from strandline_spark.formats.contract import Format
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.files import Files
 from strandline_spark.formats.mention import Mention
+from strandline_spark.formats.registry import identified
 from strandline_spark.formats.writes import Write
 from strandline_spark.jvm.client import Jvm
-from strandline_spark.model.statement import Dataset, Snapshot
+from strandline_spark.model.statement import Dataset, Field, Snapshot
 from strandline_spark.plans.tree import Node
 from strandline_spark.swallowed import counted, swallowed
 
@@ -58,6 +61,48 @@ def test_unreadable_leaf_keeps_the_other_inputs(
         ("twice", "twice")
     ]
     assert statement.unread == ("an input: AttributeError: this Spark has no such method",)
+
+
+@pytest.mark.parametrize("rows_after", [0, 200_000])
+def test_table_stays_where_its_view_cannot_be_identified(
+    lake: Any, rows_after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("unread_a", "unread_b"):
+        lake.sql(f"CREATE TABLE IF NOT EXISTS {name} USING parquet AS SELECT 1 AS id")
+    lake.sql(
+        "CREATE VIEW IF NOT EXISTS unread_v AS SELECT id FROM unread_a JOIN unread_b USING (id)"
+    )
+
+    def broken(mention: Mention, jvm: Jvm) -> tuple[Format, Dataset] | None:
+        if mention.provider == "view":
+            raise AttributeError("this Spark has no such method")
+        return identified(mention, jvm)
+
+    monkeypatch.setattr("strandline_spark.extraction.datasets_of_plan.identified", broken)
+    execution = lake.table("unread_v")._jdf.queryExecution()
+    statement = PlanReader(lake, rows_after).at_start(execution)
+
+    assert input_names(statement) == ["unread_a", "unread_b"]
+    assert [dataset.through for dataset in statement.inputs] == [(None,), (None,)]
+    assert statement.unread == tuple(
+        f"{part}: AttributeError: this Spark has no such method"
+        for part in ("a view around an input", "an input")
+    )
+
+
+def test_view_in_its_own_querys_place_that_cannot_be_read_keeps_the_table(
+    lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(struct_type: Any) -> tuple[Field, ...]:
+        raise TypeError("no such schema")
+
+    monkeypatch.setattr("strandline_spark.extraction.leaves.fields_of", broken)
+    inner = f"SELECT id FROM parquet.`{folder}/orders`"
+    view = View(inner, selected=("id",), columns=("id",), name=("spark_catalog", "db", "v"))
+    statement = PlanReader(lake).at_start(analysed(lake, f"SELECT id FROM {view.around(inner)}"))
+
+    assert input_names(statement) == ["orders"]
+    assert statement.unread == ("the view of a SubqueryAlias: TypeError: no such schema",)
 
 
 def test_unreadable_snapshot_keeps_the_dataset(
