@@ -132,7 +132,7 @@ def test_write_that_spark_refused_is_one_failed_run_of_its_targets_job() -> None
     write = RefusedWrite(
         number=1,
         session=None,
-        current=("lake", "bank"),
+        current=("lake", ("bank",)),
         at=5.0,
         until=6.0,
         error=error,

@@ -224,7 +224,7 @@ class PlanReader:
             parts = self._refused(statement)
         else:
             plan = jvm.session.sessionState().sqlParser().parsePlan(statement.text)
-            current = statement.current_names(jvm)
+            current = statement.current_names()
             call = procedure_of(plan, current, jvm)
             if call is not None:
                 return self._called(call, current, statement, happened)

@@ -36,13 +36,14 @@ _OPERATIONS: Mapping[str, Operation] = {"Append": "append", "Overwrite": "overwr
 class NotExecuted:
     """A statement of which Spark reports nothing.
 
-    `current`: the catalog, and the namespace as Spark writes it, of the session at that moment.
+    `current`: the catalog and the namespace of the session at that moment; None for the
+    namespace that the catalog itself has as its default.
     `error`: the JVM's, or Python's; None for a procedure that ran.
     """
 
     number: int
     session: JavaObject
-    current: tuple[str, str]
+    current: tuple[str, tuple[str, ...] | None]
     at: float  # milliseconds since 1970
     until: float
     error: JavaObject | Exception | None
@@ -57,13 +58,13 @@ class NotExecuted:
             return f"{type(self.error).__name__}: {self.error}"
         return str(self.error.getMessage() or self.error.toString())
 
-    def current_names(self, jvm: Jvm) -> tuple[str, ...]:
+    def current_names(self) -> tuple[str, ...]:
         """Return the catalog and the parts of the namespace that a name may leave out."""
         catalog, namespace = self.current
-        if not namespace:
-            return (catalog,)
-        parser = self.session.sessionState().sqlParser()
-        return (catalog, *map(str, jvm.sequence(parser.parseMultipartIdentifier(namespace))))
+        if namespace is None:
+            manager = self.session.sessionState().catalogManager()
+            namespace = tuple(map(str, manager.catalog(catalog).defaultNamespace()))
+        return (catalog, *namespace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +100,7 @@ def as_statement(write: RefusedWrite, jvm: Jvm) -> JavaObject | None:
         names = parser.parseMultipartIdentifier(write.target)
         otherwise = "append" if method == "insertInto" else "create"
         method = methods.get(_mode(write, jvm), otherwise)
-    parts = whole_name(jvm.sequence(names), jvm, write.current_names(jvm))
+    parts = whole_name(jvm.sequence(names), jvm, write.current_names())
     table = quoted(parts)
     provider = _provider(write, jvm)
     using = f" USING `{provider}`" if provider is not None else ""

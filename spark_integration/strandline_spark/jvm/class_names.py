@@ -84,7 +84,16 @@ class Internal:
     lost: str
 
 
+CURRENT = tuple(  # of a session
+    Internal(
+        f"{CONNECTOR_CATALOG}CatalogManager",
+        field,
+        "statements for which Spark makes no execution",
+    )
+    for field in ("_currentCatalogName", "_currentNamespace")
+)
 FIELDS = (
+    *CURRENT,
     Internal(f"{KAFKA}KafkaRelation", "sourceOptions", "Kafka: the topics of a batch read"),
     Internal(
         f"{KAFKA}KafkaMicroBatchStream",

@@ -1,8 +1,8 @@
-"""Statements for which Spark fires no event: an execution of them was never made.
+"""Statements for which Spark fires no event, because it never makes an execution of them.
 
 These are writes that fail before anything is executed, and procedures, which Spark runs while it
 analyses `CALL`. The methods of the driver's Python return and raise as before; a statement is noted
-afterwards, on the same thread and without waiting for anything.
+afterwards, on the same thread and without asking a catalog, which may not answer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from pyspark.errors import AnalysisException, ParseException
 
 from strandline_spark.conf import JOB_NAME
 from strandline_spark.extraction.refused_writes import RefusedWrite, SqlText, Unreported
-from strandline_spark.jvm.client import thrown
+from strandline_spark.formats.catalog_tables import SESSION_CATALOG
+from strandline_spark.jvm.class_names import CURRENT
+from strandline_spark.jvm.client import Jvm, optional, thrown
 from strandline_spark.swallowed import swallowed
 
 _METHODS = {
@@ -42,6 +44,7 @@ _TARGETS = ("path", "tableName", "name")  # parameters
 _CALL = re.compile(r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*CALL\b", re.IGNORECASE)
 _EXECUTED, _STREAMED = ".SQLExecution$", ".execution.streaming."
 _REPORTS_ANALYSIS = int(spark_version.partition(".")[0]) >= 4  # of SQL, by an execution "analyze"
+_DEFAULT_CATALOG = "spark.sql.defaultCatalog"
 _KEPT = 100  # statements that wait for an emitter
 _numbers = count(1)
 _watching: WeakSet[UnreportedStatements] = WeakSet()
@@ -193,13 +196,12 @@ def _add(
     error: Exception | None,
     **own: Any,
 ) -> None:
-    """Hand a statement to every emitter, with what its session is like now."""
+    """Hand a statement to every emitter, with what names mean in its session at this moment."""
     until, session = time.time() * 1000, spark._jsparkSession
-    catalog = session.catalog()
     statement = kind(
         number=next(_numbers),
         session=session,
-        current=(str(catalog.currentCatalog()), str(catalog.currentDatabase())),
+        current=_current(session, Jvm(spark._jvm)),
         at=begun,
         until=until,
         error=error if error is None else thrown(error) or error,
@@ -208,3 +210,20 @@ def _add(
     )
     for watching in tuple(_watching):
         watching.add(statement)
+
+
+def _current(session: Any, jvm: Jvm) -> tuple[str, tuple[str, ...] | None]:
+    """Return a session's catalog and its namespace, None for the catalog's default.
+
+    Spark's own methods for them load the catalog.
+    """
+    state = session.sessionState()
+    manager = state.catalogManager()
+    catalog, namespace = (jvm.field(manager, one.field) for one in CURRENT)
+    if catalog is None or namespace is None:
+        raise LookupError("this Spark keeps the current catalog elsewhere")
+    name = str(optional(catalog) or state.conf().getConfString(_DEFAULT_CATALOG, SESSION_CATALOG))
+    parts = optional(namespace)
+    if parts is not None:
+        return name, tuple(map(str, parts))
+    return name, (str(state.catalog().getCurrentDatabase()),) if name == SESSION_CATALOG else None

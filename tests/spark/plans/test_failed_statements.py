@@ -266,6 +266,20 @@ def test_refused_write_goes_where_its_name_pointed_when_it_failed(
     assert output_name([PlanReader(lake).unreported(note)]) == "lake.failed.i"
 
 
+def test_noting_an_error_loads_no_catalog(lake: Any) -> None:
+    session = lake.newSession()
+    session.conf.set("spark.sql.catalog.broken", "no.such.Catalog")
+    session.conf.set("spark.sql.defaultCatalog", "broken")
+    statements = UnreportedStatements()
+    with pytest.raises(Exception, match="broken"):
+        session.sql("INSERT INTO broken.db.t SELECT 1")
+    note = statements.take()
+    statements.leave()
+
+    assert note is not None
+    assert note.current == ("broken", None)
+
+
 def test_write_that_spark_reports_is_not_noted_too(lake: Any, tmp_path: Path) -> None:
     writes = UnreportedStatements()
     with pytest.raises(AnalysisException):
@@ -299,7 +313,9 @@ def test_other_errors_before_an_execution_are_noted_once(
     statement = PlanReader(lake).unreported(note)
     assert (output_name([statement]) or unread_output_name([statement])) == name
     message = str(note.message)
-    assert (message.partition("Error: ")[2] or message)[:60] in str(raised.value)
+    told = (message.partition("Error: ")[2] or message)[:60]
+    assert told
+    assert told in str(raised.value)
 
 
 @pytest.mark.parametrize(
