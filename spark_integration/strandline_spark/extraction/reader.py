@@ -8,7 +8,7 @@ query on our account.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -78,6 +78,7 @@ _DEFINING = {"drop", "rename", "alter"}
 _SHORTLY = (
     2000  # milliseconds; a table's time is that of its statement's analysis, and Hive keeps seconds
 )
+_MADE = 1000
 _KEPT = 8  # plans that are kept for their statements' ends, with what they hold in the JVM
 
 
@@ -97,6 +98,7 @@ class PlanReader:
         self._idle = IdleSources()
         self._unread: list[str] = []  # what of the statement that is being read could not be
         self._begun: OrderedDict[int, Parts] = OrderedDict()
+        self._made = deque[str](maxlen=_MADE)  # snapshots of statements that Spark reported
         self._resolved: WeakKeyDictionary[Parts, tuple[Lineage, list[Dataset], str | None]] = (
             WeakKeyDictionary()
         )
@@ -297,7 +299,9 @@ class PlanReader:
     def _filled(self, target: Target, commits: Sequence[Commit], called_at: int) -> Output:
         """Return the output of a procedure; one that commits nothing sets its table's snapshot."""
         all_came = self._jvm.kept.get(ALL_CAME, lambda: True)
-        done = Done(None, "append", commits, all_came=all_came, called_at=called_at)
+        commits = [one for one in commits if one.snapshot_id not in self._made]
+        beside = self._beside(target)
+        done = Done(None, "append", commits, beside, all_came, called_at)
         snapshot = target.format.written(target.mention, done, self._jvm) if commits else None
         if snapshot is None:
             return Output(target.dataset, target.operation)
@@ -640,6 +644,8 @@ class PlanReader:
             all_came = self._jvm.kept.get(ALL_CAME, lambda: True)
             done = Done(execution, target.operation, commits, self._beside(target), all_came)
             snapshot = target.format.written(target.mention, done, self._jvm)
+        if snapshot is not None:
+            self._made.append(snapshot.snapshot_id)
         statistics = self._statistics(target, execution, snapshot, commits)
         snapshot = _judged(target, snapshot)
         return Output(with_snapshot(target.dataset, snapshot), target.operation, statistics)

@@ -7,6 +7,7 @@ as if everything that the table has seen since had come between its start and it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm import iceberg_snapshot as snapshots
 from strandline_spark.jvm.iceberg_snapshot import ALL_CAME, Commit, Scan, commit_of
 from strandline_spark.model.statement import Statement
+from strandline_spark.runs.unreported import UnreportedStatements
 
 pytestmark = [
     pytest.mark.spark,
@@ -185,6 +187,30 @@ def test_traceless_delete_is_observed_only_among_other_commits(
         written(PlanReader(lake).at_end(executions[1], told[: told.index(commit(told, made[2]))]))
         == made[1]
     )
+
+
+def test_call_beside_another_write_proves_nothing(
+    lake: Any, table: Callable[..., str], registry: Registry, tmp_path: Path
+) -> None:
+    """Its own commit is left out, as if it had found no files."""
+    t = table("called")
+    lake.range(1).selectExpr("id AS k", "'a' AS v").write.parquet(str(tmp_path / "files"))
+    statements = UnreportedStatements()
+    lake.sql(f"CALL lake.system.add_files('{t}', '`parquet`.`{tmp_path}/files`')")
+    call = statements.take()
+    statements.leave()
+    assert call is not None
+    registry()
+    (insert,) = ran(lake, f"INSERT INTO {t} VALUES (2, 'b')")
+    told = registry()
+    (_, made) = history(lake, t)
+    reader = PlanReader(lake)
+
+    assert written(reader.unreported(call, told)) == made  # what a proof is taken for
+    reader.at_start(insert)
+    assert written(reader.unreported(call, told)) == f"{made}?"
+    assert written(reader.at_end(insert, told)) == made
+    assert reader.unreported(call, told).outputs[0].dataset.snapshots == ()
 
 
 def commit(told: list[Commit | Scan], snapshot_id: str) -> Commit:

@@ -37,7 +37,7 @@ def own_commit(
     if called and not in_time:
         return None
     able = in_time or able
-    sure = done.all_came()
+    sure = done.all_came() and not (called and done.beside)
     return (able[0], True) if len(able) == 1 and sure else _by_files(able, done, table, sure, jvm)
 
 
