@@ -37,7 +37,7 @@ class Filling:
     names: tuple[str, ...] | None = None
     by_name: bool = False
     child: bool = False
-    grows: bool = False  # columns that the target has not are added to it
+    grows: bool = False  # columns that the target does not have are added to it
 
 
 def filling_of(root: Node, named: Sequence[str] = ()) -> Filling | None:

@@ -29,8 +29,8 @@ def lasting(parts: Parts, inputs: Sequence[Dataset]) -> list[Dataset]:
 def values_of_leaves(reads: Sequence[Read]) -> dict[int, Value]:
     """Return what the ids of leaves stand for.
 
-    Datasets that are read as one have their columns together, as in a UNION. What a source tells
-    of its rows (`_metadata.file_path`, `_change_type`) is no column of the dataset.
+    Datasets that are read as one have their columns together, as in a UNION. Metadata about
+    rows (`_metadata.file_path`, `_change_type`) is not a column of the dataset.
     """
     found: dict[int, Value] = {}
     for read in reads:

@@ -288,6 +288,7 @@ def nested_plans(node: Node) -> list[tuple[str, Node]]:
     ]
 
 
+_FILE_METADATA = "_metadata"
 _PLAN_FIELDS = {"query", "source", "target", "plan", "originalPlan"}
 
 
@@ -303,7 +304,7 @@ def _columns(output: Sequence[Any]) -> Columns:
 def mention_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
     """Return what a leaf of the plan mentions."""
     output = node.fields.get("output") or []
-    schema, ids = schema_of(output), _columns(output)
+    schema, ids = _without_metadata(schema_of(output), leaf, node), _columns(output)
     if node.name in V1_LEAVES:
         return _v1(leaf, node, schema, ids)
     if node.name in STREAM_LEAVES:
@@ -317,6 +318,24 @@ def mention_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
         return of_known_relation(leaf, node, jvm, schema, ids)
     relation = leaf.relation() if node.name == "DataSourceV2ScanRelation" else leaf
     return of_relation(relation, jvm, schema, ids)
+
+
+def _without_metadata(schema: tuple[Field, ...], leaf: JavaObject, node: Node) -> tuple[Field, ...]:
+    """Return a schema without the metadata of files, which Spark does not always mark as such.
+
+    A table can have a column of that name: only the relation itself tells.
+    """
+    if all(field.name != _FILE_METADATA for field in schema):
+        return schema
+    if node.name == "StreamingRelation":
+        stored = leaf.dataSource().sourceInfo().schema()
+    elif node.name in {"LogicalRelation", "LogicalRelationWithTable"}:
+        stored = leaf.relation().schema()
+    else:
+        return schema
+    if _FILE_METADATA in map(str, stored.fieldNames()):
+        return schema
+    return tuple(field for field in schema if field.name != _FILE_METADATA)
 
 
 def of_known_relation(

@@ -63,7 +63,9 @@ def fields_in(text: str) -> tuple[Field, ...]:
 
 
 def is_metadata(attribute: dict[str, Any]) -> bool:
-    """Return whether an attribute is one of the columns that a source adds and a table has not."""
-    if attribute.get("name") == "_metadata" and "file_path" in str(attribute.get("dataType")):
-        return True  # of files
-    return bool((attribute.get("metadata") or {}).get("__metadata_col"))
+    """Return whether an attribute is a column that a source adds and a table does not have.
+
+    Spark marks such an attribute. A table's own column of the same name has no mark.
+    """
+    marks = attribute.get("metadata") or {}
+    return bool(marks.get("__metadata_col") or marks.get("__file_source_metadata_col"))

@@ -230,6 +230,24 @@ def test_columns_about_files_come_from_no_column(orders: Any) -> None:
     assert rows_of(frame, 0) == ["id <- id IDENTITY"]
 
 
+def test_stored_metadata_of_files_are_a_column_of_their_table(orders: Any) -> None:
+    spark = orders.sparkSession
+    orders.select("id", "_metadata").write.saveAsTable("frame_bronze")
+    try:
+        bronze = spark.table("frame_bronze")
+        copied = PlanReader(spark).at_start(bronze._jdf.queryExecution())
+        origins = {rows_after: rows_of(bronze, rows_after) for rows_after in (0, 1 << 62)}
+        own = rows_of(bronze.selectExpr("_metadata.file_path AS lies_in"))
+    finally:
+        spark.sql("DROP TABLE frame_bronze")
+
+    assert [field.name for field in copied.inputs[0].schema] == ["id", "_metadata"]
+    assert set(map(tuple, origins.values())) == {
+        ("id <- id IDENTITY", "_metadata <- _metadata IDENTITY")
+    }
+    assert own == ["lies_in <- _metadata.file_path IDENTITY"]
+
+
 @needs("iceberg")
 def test_column_that_an_append_adds_has_its_origin(orders: Any, queue: EventQueue) -> None:
     spark = orders.sparkSession
