@@ -77,11 +77,16 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One planned read of a snapshot, or of what was added after one (`from_snapshot_id`, exclusive) up to another."""
+    """One planned read of a snapshot, or of what was added after one (`from_snapshot_id`) up to another.
+
+    `first_snapshot_id`: the oldest snapshot whose changes were read, where the scan names that
+    instead. It may have a parent: the one that was expired last.
+    """
 
     table: str
     snapshot_id: str
     from_snapshot_id: str | None = None
+    first_snapshot_id: str | None = None
 
 
 class Registry:
@@ -176,8 +181,10 @@ def commit_of(event: Any) -> Commit | Scan | None:
         return _commit(event)
     if kind.endswith(".IncrementalScanEvent"):
         table, newest = str(event.tableName()), str(event.toSnapshotId())
-        whole = bool(event.isFromSnapshotInclusive())  # from the table's first snapshot on
-        return Scan(table, newest, None if whole else str(event.fromSnapshotId()))
+        oldest = str(event.fromSnapshotId())
+        if bool(event.isFromSnapshotInclusive()):
+            return Scan(table, newest, first_snapshot_id=oldest)
+        return Scan(table, newest, oldest)
     return Scan(str(event.tableName()), str(event.snapshotId()))
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fixtures.spark_lake import formats
+from fixtures.spark_lake import formats, needs
 from fixtures.spark_lake.analysis import column_origins
+from strandline_spark.extraction.datasets_of_plan import parts_of
 from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm.client import Jvm
 from strandline_spark.jvm.event_queue import EventQueue
-from strandline_spark.jvm.iceberg_snapshot import Scan, commit_of
+from strandline_spark.jvm.iceberg_snapshot import Commit, Scan, commit_of
 from strandline_spark.model.statement import Dataset
 
 pytestmark = pytest.mark.spark
@@ -65,9 +67,8 @@ def test_kind_of_a_change_comes_from_no_column(lake: Any, fed: str) -> None:
     assert column_origins(statement) == ["id <- id IDENTITY"]
 
 
+@needs("iceberg")
 def test_iceberg_changes_read_their_table(lake: Any, queue: EventQueue) -> None:
-    if "iceberg" not in formats():
-        pytest.skip("Iceberg has no runtime for this Spark")
     lake.sql("CREATE TABLE lake.db.moved (id BIGINT, amount BIGINT) USING iceberg")
     for number in range(2):
         lake.sql(f"INSERT INTO lake.db.moved VALUES ({number}, 10)")
@@ -86,5 +87,42 @@ def test_iceberg_changes_read_their_table(lake: Any, queue: EventQueue) -> None:
     scans = [commit_of(event) for event in iter(lambda: queue.poll(3000), None)]
     assert [scan for scan in scans if isinstance(scan, Scan)] == [
         Scan("lake.db.moved", second, first),
-        Scan("lake.db.moved", second),
+        Scan("lake.db.moved", second, first_snapshot_id=first),
     ]
+    assert changes_read(lake, "lake.db.moved", scans) == [(second, None, False)] * 2
+
+
+@needs("iceberg")
+def test_iceberg_changes_after_an_expired_snapshot_are_not_all(
+    lake: Any, queue: EventQueue
+) -> None:
+    lake.sql("CREATE TABLE lake.db.expired (id BIGINT, amount BIGINT) USING iceberg")
+    for number in range(3):
+        lake.sql(f"INSERT INTO lake.db.expired VALUES ({number}, 10)")
+    rows = lake.sql(
+        "SELECT snapshot_id FROM lake.db.expired.snapshots ORDER BY committed_at"
+    ).collect()
+    first, second, third = (str(row[0]) for row in rows)
+    lake.sql(
+        f"CALL lake.system.expire_snapshots(table => 'db.expired', snapshot_ids => array({first}))"
+    )
+    lake.table("lake.db.expired.changes").collect()
+    scans = [commit_of(event) for event in iter(lambda: queue.poll(3000), None)]
+
+    assert Scan("lake.db.expired", third, first_snapshot_id=second) in scans
+    assert changes_read(lake, "lake.db.expired", scans) == [(third, first, False)] * 2
+
+
+def changes_read(
+    spark: Any, table: str, scans: Sequence[Scan | Commit | None]
+) -> list[tuple[str, str | None, bool]]:
+    """Return what a query of all changes read: by its own plan, and by the scans that came."""
+    newest = next(one for one in reversed(scans) if isinstance(one, Scan))
+    until = spark.read.option("end-snapshot-id", newest.snapshot_id)
+    changes = until.table(f"{table}.changes")
+    (own,) = read_by(spark, changes).snapshots
+    jvm = Jvm(spark._jvm, spark._jsparkSession)
+    (read,) = parts_of(changes._jdf.queryExecution().analyzed(), jvm).reads
+    came = read.format.read(read.mention, newest, jvm)
+    assert came is not None
+    return [(one.snapshot_id, one.from_snapshot_id, one.observed) for one in (own, came)]

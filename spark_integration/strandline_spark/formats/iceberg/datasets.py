@@ -29,7 +29,7 @@ from strandline_spark.formats.iceberg.offsets import (
     passes_over_changes,
     read_up_to,
 )
-from strandline_spark.formats.iceberg.scans import incremental, scan_report
+from strandline_spark.formats.iceberg.scans import incremental, scan_report, start_of
 from strandline_spark.formats.iceberg.tables import (
     find_snapshot,
     fresh_table,
@@ -172,13 +172,16 @@ class Iceberg(Format):
             return None
         if int(scan.snapshot_id) == NO_SNAPSHOT:
             return None
+        if scan.from_snapshot_id is None and scan.first_snapshot_id is None:
+            return self._snapshot(mention, int(scan.snapshot_id), jvm)
+        table = iceberg_table(mention.table)
+        after, known = start_of(scan, table)
         read = self._snapshot(
-            mention, int(scan.snapshot_id), jvm, from_snapshot_id=scan.from_snapshot_id
+            mention, int(scan.snapshot_id), jvm, from_snapshot_id=after, observed=not known
         )
-        if scan.from_snapshot_id is None or _is_changelog(mention.table):
+        if after is None or _is_changelog(mention.table):
             return read
-        table, after = iceberg_table(mention.table), int(scan.from_snapshot_id)
-        skipped = passes_over_changes(table, after, int(scan.snapshot_id))
+        skipped = passes_over_changes(table, int(after), int(scan.snapshot_id))
         return replace(read, skipped_changes=skipped)
 
     def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
