@@ -123,6 +123,17 @@ def test_page_that_is_too_large_ends_earlier_with_a_cursor(
     assert [one for page in pages for one in page["items"]] == whole["items"]
 
 
+def test_a_page_has_at_most_eight_megabytes(sqlite_engine: Engine) -> None:
+    """Sixty answers that nobody reads then fit into the memory of a server."""
+    outputs = [dataset(f"t{number:03}{'x' * 39_000}") for number in range(300)]
+    store(sqlite_engine, [event("COMPLETE", 1, "make", 0, [], outputs)])
+    with serving(sqlite_engine) as address, client_of(address) as client:
+        page = client.get("/datasets", params={"limit": 1000})
+
+    assert 4 << 20 < len(page.content) <= 8 << 20
+    assert page.json()["nextCursor"]
+
+
 def test_graph_that_is_too_large_says_that_it_is_cut(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ from fixtures.versions_server.events import LAKE, committed, started
 from fixtures.versions_server.server import running
 from strandline import __version__
 from strandline.api.app import create_app
-from strandline.core.versions.facts import DomainDeclared
+from strandline.core.versions.facts import GroupDeclared
 from strandline.logs import make_log
 from strandline.metrics import Metrics
 from strandline.runtime.follower import Follower
@@ -151,8 +151,8 @@ def test_metrics_show_how_far_a_server_is_behind(engine: Engine) -> None:
         pass
     with engine.begin() as connection:
         facts = [
-            DomainDeclared("bank", ((LAKE, "db.transfers"),), 1.0),
-            DomainDeclared("shop", ((LAKE, "db.orders"),), 1.0),
+            GroupDeclared("bank", ((LAKE, "db.transfers"),), 1.0),
+            GroupDeclared("shop", ((LAKE, "db.orders"),), 1.0),
         ]
         append(connection, lock_head(connection), facts, round((time.time() - 60) * 1_000_000))
 
@@ -165,11 +165,11 @@ def test_metrics_show_how_far_a_server_is_behind(engine: Engine) -> None:
 
 def test_metrics_show_the_barriers_of_each_group(engine: Engine) -> None:
     with running(engine) as server:
-        server.domain("bank", "db.transfers")
-        server.post(started("credits", 0, ["db.transfers"], ["db.credits"], domain="bank"))
+        server.group("bank", "db.transfers")
+        server.post(started("credits", 0, ["db.transfers"], ["db.credits"], group="bank"))
         for barrier in (1, 2):
             read, made = {"db.transfers": f"t{barrier}"}, {"db.credits": f"c{barrier}"}
-            server.post(committed("credits", 10 * barrier, barrier, read, made, domain="bank"))
+            server.post(committed("credits", 10 * barrier, barrier, read, made, group="bank"))
         text = sampled(engine)
 
     barriers = {

@@ -114,7 +114,7 @@ def event(tenant: Tenant, kind: str, job: str, seconds: float, **more: Any) -> J
 
 def barrier(tenant: Tenant, number: int, seconds: float) -> JSON:
     told = {
-        "group": f"{tenant.word}-domain",
+        "group": f"{tenant.word}-group",
         "barrierId": number,
         "batchId": number - 1,
         "engine": "spark",
@@ -193,7 +193,7 @@ def questions(tenant: Tenant) -> Iterator[dict[str, str]]:
     """Values for parameters by their names, about the tenant's datasets and about its jobs."""
     common = {
         "q": tenant.word,
-        "group": f"{tenant.word}-domain",
+        "group": f"{tenant.word}-group",
         "runId": tenant.run("second"),
         "id": f"lease-{tenant.word}",
         "catalog": tenant.catalog,

@@ -134,9 +134,9 @@ SNAPSHOT: JSON = {
 B_U: JSON = {"namespace": B.lake, "name": B.table("u")}
 
 
-def stream(domain: str, number: int, *inputs: JSON, table: str = "own") -> JSON:
+def stream(group: str, number: int, *inputs: JSON, table: str = "own") -> JSON:
     told = barrier(A, number, 80)
-    told["strandline_barrier"]["group"] = domain
+    told["strandline_barrier"]["group"] = group
     snapshot = {"snapshotId": f"amsel-{table}{number}", "barrierId": number}
     return event(A, "RUNNING", f"streams-{table}", 80, facets=told, inputs=list(inputs),
                  outputs=[A.dataset(table, "output", snapshot)])  # fmt: skip
@@ -189,7 +189,7 @@ ATTACKS = {
     "says what it is without a job": Attack(
         403, lambda: {"eventTime": at(70), "producer": "x", "schemaURL": "x", "dataset": B.dataset("v", "output", **STOLEN)}
     ),
-    "joins its group": Attack(403, lambda: stream(f"{B.word}-domain", 1000)),
+    "joins its group": Attack(403, lambda: stream(f"{B.word}-group", 1000)),
     "joins a group of a job": Attack(403, lambda: stream(f"job:{B.jobs}:{B.word}.registered", 1)),
     "takes its root": Attack(
         201, lambda: stream("amsel-other", 7, B.dataset("t", "input", {"snapshotId": "zeisig-t1", "barrierId": 7}), table="o")
@@ -307,7 +307,7 @@ def test_another_tenants_answers_do_not_change(
             "/api/v1/lineage/batch", json=[one.make() for one in ATTACKS.values()]
         ).json()
         place = f"/register/sink/{A.word}.new/{A.catalog}/{A.word}db/w"
-        joined = thief.put(place, params={"namespace": A.jobs, "group": f"{B.word}-domain"})
+        joined = thief.put(place, params={"namespace": A.jobs, "group": f"{B.word}-group"})
         after = answers(owner, B)
 
     assert {

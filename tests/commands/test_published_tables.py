@@ -20,13 +20,13 @@ from strandline.store.sql.engine import make_engine
 pytest.importorskip("pyiceberg")
 
 EVENTS = [
-    started("ETL 1", 0, ["db.t2", "db.t3"], ["db.t5"], domain="lake"),
+    started("ETL 1", 0, ["db.t2", "db.t3"], ["db.t5"], group="lake"),
     committed(
-        "ETL 1", 1, 1, {"db.t2": "13", "db.t3": "12"}, {"db.t5": "9007199254740993"}, domain="lake"
+        "ETL 1", 1, 1, {"db.t2": "13", "db.t3": "12"}, {"db.t5": "9007199254740993"}, group="lake"
     ),
-    started("ended", 5, ["db.t5"], ["db.t6"], domain="lake"),
+    started("ended", 5, ["db.t5"], ["db.t6"], group="lake"),
     committed(
-        "ended", 6, 1, {"db.t5": "9007199254740993"}, {"db.t6": "none of 64 bits"}, domain="lake"
+        "ended", 6, 1, {"db.t5": "9007199254740993"}, {"db.t6": "none of 64 bits"}, group="lake"
     ),
     ended("ended", 10),
 ]
@@ -172,7 +172,7 @@ def test_publishing_again_replaces_the_rows(
     publish()
     engine = make_engine(database_url)
     with running(engine) as server:
-        server.post(started("new", 20, ["db.t2"], ["db.t8"], domain=None), ended("ETL 1", 30))
+        server.post(started("new", 20, ["db.t2"], ["db.t8"], group=None), ended("ETL 1", 30))
     engine.dispose()
     monkeypatch.setattr(published_tables, "ROWS_AT_ONCE", 1)
     lines = publish().splitlines()

@@ -13,11 +13,11 @@ from strandline.cli import collector, main
 from strandline.store.sql.engine import make_engine, migrate
 
 EVENTS = (
-    started("transfers", 0, [], ["bank.transfers"], domain="bank"),
-    started("debits", 0, ["bank.transfers"], ["bank.debits"], domain="bank"),
-    committed("transfers", 10, 1, {}, {"bank.transfers": "t1"}, domain="bank"),
-    committed("debits", 12, 1, {"bank.transfers": "t1"}, {"bank.debits": "d1"}, domain="bank"),
-    committed("transfers", 20, 2, {}, {"bank.transfers": "t2"}, domain="bank"),
+    started("transfers", 0, [], ["bank.transfers"], group="bank"),
+    started("debits", 0, ["bank.transfers"], ["bank.debits"], group="bank"),
+    committed("transfers", 10, 1, {}, {"bank.transfers": "t1"}, group="bank"),
+    committed("debits", 12, 1, {"bank.transfers": "t1"}, {"bank.debits": "d1"}, group="bank"),
+    committed("transfers", 20, 2, {}, {"bank.transfers": "t2"}, group="bank"),
 )
 NO_DATABASE = (
     "strandline: there is no database {} yet: "

@@ -28,31 +28,29 @@ def strandline(database_url: str, capsys: pytest.CaptureFixture[str]) -> Strandl
     engine = make_engine(database_url)
     with running(engine) as server:
         server.post(
-            started("transfers", 0, [], ["bank.transfers"], domain="bank"),
-            started("credits", 0, ["bank.transfers"], ["bank.credits"], domain="bank"),
-            started("debits", 0, ["bank.transfers"], ["bank.debits"], domain="bank"),
+            started("transfers", 0, [], ["bank.transfers"], group="bank"),
+            started("credits", 0, ["bank.transfers"], ["bank.credits"], group="bank"),
+            started("debits", 0, ["bank.transfers"], ["bank.debits"], group="bank"),
             appended("batch", 1, "bank.lookup", "l1"),
         )
         for b in (1, 2, 3):
             before = {"bank.transfers": f"t{b - 1}", "bank.credits": f"c{b - 1}"} if b > 1 else {}
             made = {"bank.transfers": f"t{b}"}
             server.post(
-                committed("transfers", 10 * b, b, {}, made, domain="bank", parents=before),
+                committed("transfers", 10 * b, b, {}, made, group="bank", parents=before),
                 committed(
                     "credits",
                     10 * b + 2,
                     b,
                     made,
                     {"bank.credits": f"c{b}"},
-                    domain="bank",
+                    group="bank",
                     parents=before,
                 ),
             )
             if b < 3:
                 server.post(
-                    committed(
-                        "debits", 10 * b + 4, b, made, {"bank.debits": f"d{b}"}, domain="bank"
-                    )
+                    committed("debits", 10 * b + 4, b, made, {"bank.debits": f"d{b}"}, group="bank")
                 )
         server.post(ended("debits", 25, "FAIL"))
     engine.dispose()
@@ -91,11 +89,11 @@ def test_job_that_blocks_two_tables_is_named_once(
     engine = make_engine(database_url)
     with running(engine) as server:
         server.post(
-            started("in", 0, [], ["db.raw"], domain="d"),
-            started("split", 0, ["db.raw"], ["db.left", "db.right"], domain="d"),
-            *(committed("in", 10 * b, b, {}, {"db.raw": f"r{b}"}, domain="d") for b in (1, 2)),
+            started("in", 0, [], ["db.raw"], group="d"),
+            started("split", 0, ["db.raw"], ["db.left", "db.right"], group="d"),
+            *(committed("in", 10 * b, b, {}, {"db.raw": f"r{b}"}, group="d") for b in (1, 2)),
             committed(
-                "split", 12, 1, {"db.raw": "r1"}, {"db.left": "l1", "db.right": "r1"}, domain="d"
+                "split", 12, 1, {"db.raw": "r1"}, {"db.left": "l1", "db.right": "r1"}, group="d"
             ),
         )
     engine.dispose()
@@ -201,17 +199,17 @@ def delta(database_url: str, tmp_path: Path) -> Path:
     engine = make_engine(database_url)
     with running(engine) as server:
         events = [
-            started("transfers", 0, [], ["bank.transfers"], domain="bank"),
-            started("credits", 0, ["bank.transfers"], [str(table)], domain="bank"),
+            started("transfers", 0, [], ["bank.transfers"], group="bank"),
+            started("credits", 0, ["bank.transfers"], [str(table)], group="bank"),
         ]
         for number in range(3):
             write_deltalake(table, pa.table({"amount": [number]}), mode="append")
             b, raw = number + 1, f"t{number}"
             events += [
-                committed("transfers", 10 * b, b, {}, {"bank.transfers": raw}, domain="bank"),
+                committed("transfers", 10 * b, b, {}, {"bank.transfers": raw}, group="bank"),
                 committed(
                     "credits", 10 * b + 2, b, {"bank.transfers": raw}, {str(table): str(number)},
-                    domain="bank",
+                    group="bank",
                 ),
             ]  # fmt: skip
         for event in [one for one in events if one["job"]["name"] == "credits"]:
@@ -301,8 +299,8 @@ def test_tables_are_shown_by_their_catalog_names(
     engine = make_engine(database_url)
     with running(engine) as server:
         facets = {"symlinks": facet({"identifiers": [TRANSFERS]}), "catalog": facet(CATALOG)}
-        start = started("ingest", 0, [], ["/lake/bank/transfers"], domain="bank")
-        commit = committed("ingest", 10, 1, {}, {"/lake/bank/transfers": "t1"}, domain="bank")
+        start = started("ingest", 0, [], ["/lake/bank/transfers"], group="bank")
+        commit = committed("ingest", 10, 1, {}, {"/lake/bank/transfers": "t1"}, group="bank")
         for event in (start, commit):
             event["outputs"][0] |= {"namespace": "file", "facets": facets}
         server.post(start, commit)

@@ -24,12 +24,11 @@ def plain_stream(address: str) -> None:
     copied = event("RUNNING", "copy", 31, run_facets=barrier_facet("plain", None, 30, 31, batchId=0),
                    inputs=[dataset(RAW, "input", {"snapshotId": "r2"})], outputs=[dataset(COPY, "output", made)])  # fmt: skip
     roots = (
-        committed("ingest", 10 * one, one, {}, {RAW: f"r{one}"}, domain="plain")
-        for one in (1, 2, 3)
+        committed("ingest", 10 * one, one, {}, {RAW: f"r{one}"}, group="plain") for one in (1, 2, 3)
     )
     starts = (
-        started("ingest", 0, [], [RAW], domain="plain"),
-        started("copy", 1, [RAW], [COPY], domain="plain"),
+        started("ingest", 0, [], [RAW], group="plain"),
+        started("copy", 1, [RAW], [COPY], group="plain"),
     )
     with client_of(address, "") as client:
         for one in (*starts, *roots, copied, appended("batch", 40, LOOKUP, "l1")):

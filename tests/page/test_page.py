@@ -337,9 +337,9 @@ def test_barriers_of_two_groups_are_never_shown_as_consistent(
     browser: Any, empty_address: str
 ) -> None:
     for tab in tab_of(browser, empty_address):
-        for domain in ("one", "two"):
+        for group in ("one", "two"):
             tab.page.request.post(
-                f"{empty_address}/api/v1/lineage", data=World(datetime.now(UTC)).root_of(domain)
+                f"{empty_address}/api/v1/lineage", data=World(datetime.now(UTC)).root_of(group)
             )
 
         page = tab.open("/compare?tables=dataset:file:/lake/shop/one~dataset:file:/lake/shop/two")

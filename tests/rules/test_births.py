@@ -4,8 +4,8 @@ from strandline.core.versions.apply import apply
 from strandline.core.versions.delays import delay
 from strandline.core.versions.facts import (
     BarrierCommitted,
-    DomainDeclared,
     Fact,
+    GroupDeclared,
     RolledBack,
     RootsCut,
     Used,
@@ -13,7 +13,7 @@ from strandline.core.versions.facts import (
 )
 from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import strong
-from worlds.barriers.history import DOMAIN, job, table
+from worlds.barriers.history import GROUP, job, table
 
 TRANSFERS, RATES, BALANCE = table("transfers"), table("rates"), table("balance")
 
@@ -21,7 +21,7 @@ TRANSFERS, RATES, BALANCE = table("transfers"), table("rates"), table("balance")
 def told(*facts: Fact) -> Model:
     """A model of the two base tables, and of what was told in this order."""
     model = Model()
-    for fact in (DomainDeclared(DOMAIN, (TRANSFERS, RATES), 0.0), *facts):
+    for fact in (GroupDeclared(GROUP, (TRANSFERS, RATES), 0.0), *facts):
         apply(model, fact)
     return model
 
@@ -29,7 +29,7 @@ def told(*facts: Fact) -> Model:
 def cut(barrier: int, at: float, transfers: str, rates: str = "r1") -> RootsCut:
     """A cut through both base tables; rates seldom have anything new."""
     return RootsCut(
-        DOMAIN, barrier, (WrittenSnapshot(TRANSFERS, transfers), WrittenSnapshot(RATES, rates)), at
+        GROUP, barrier, (WrittenSnapshot(TRANSFERS, transfers), WrittenSnapshot(RATES, rates)), at
     )
 
 
@@ -41,7 +41,7 @@ def balanced(
         (WrittenSnapshot(BALANCE, snapshot, parent),),
         (Used(TRANSFERS, read), Used(RATES, "r1")),
     )
-    return BarrierCommitted(job("balances"), "run1", DOMAIN, barrier, at - 2, at, made, used)
+    return BarrierCommitted(job("balances"), "run1", GROUP, barrier, at - 2, at, made, used)
 
 
 def test_barrier_birth_does_not_depend_on_event_order() -> None:
@@ -58,7 +58,7 @@ def test_rollback_below_the_base_tables_keeps_barrier_births() -> None:
         balanced(1, 15.0, "b1", "t1"),
         balanced(2, 25.0, "b2", "t2", "b1"),
         cut(2, 20.0, "t2"),
-        RolledBack(DOMAIN, (BALANCE,), 1, 30.0),
+        RolledBack(GROUP, (BALANCE,), 1, 30.0),
     )
 
     (answer,) = strong(model, [BALANCE])
@@ -72,7 +72,7 @@ def test_overwritten_barrier_keeps_its_birth_and_stays_rolled_back() -> None:
         assert model.done[BALANCE].of[1].snapshot == "b1 again"
         assert model.done[BALANCE].first(1) == 15.0
 
-        apply(model, RolledBack(DOMAIN, (BALANCE,), 0, 14.0))
+        apply(model, RolledBack(GROUP, (BALANCE,), 0, 14.0))
         apply(model, first)
         apply(model, again)
         assert 1 not in model.done[BALANCE]
@@ -80,7 +80,7 @@ def test_overwritten_barrier_keeps_its_birth_and_stays_rolled_back() -> None:
 
 def test_unchanged_base_table_is_cut_again_after_its_rollback() -> None:
     model = told(
-        cut(1, 10.0, "t1"), cut(2, 20.0, "t1", "r2"), RolledBack(DOMAIN, (TRANSFERS,), 1, 30.0)
+        cut(1, 10.0, "t1"), cut(2, 20.0, "t1", "r2"), RolledBack(GROUP, (TRANSFERS,), 1, 30.0)
     )
 
     apply(model, cut(3, 40.0, "t1", "r3"))

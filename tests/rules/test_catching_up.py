@@ -6,7 +6,7 @@ from strandline.core.versions.checkpoint import decide
 from strandline.core.versions.completions import Completion, Completions
 from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import held_by, strong
-from worlds.barriers.history import DOMAIN, job, table
+from worlds.barriers.history import GROUP, job, table
 
 VALUE, COUNT, SUM = table("value"), table("count"), table("sum")
 
@@ -41,11 +41,11 @@ def words(latency: float, barriers: int = 40) -> Model:
     """
     model, log = Model(), list[tuple[float, facts.Fact]]()
     for name, reads, writes in (("value", (), VALUE), ("count", (VALUE,), COUNT)):
-        log.append((0.0, facts.RunStarted(job(name), f"{name}/1", 0.0, DOMAIN, reads, (writes,))))
+        log.append((0.0, facts.RunStarted(job(name), f"{name}/1", 0.0, GROUP, reads, (writes,))))
     for barrier in range(1, barriers + 1):
         log.append((float(barrier), committed("value", barrier, float(barrier))))
         log.append((barrier + 0.4, committed("count", barrier, barrier + 0.4)))
-    log.append((10.1, facts.RunStarted(job("sum"), "sum/1", 10.1, DOMAIN, (VALUE,), (SUM,))))
+    log.append((10.1, facts.RunStarted(job("sum"), "sum/1", 10.1, GROUP, (VALUE,), (SUM,))))
     position, at = 0, 10.2
     while at + latency < barriers:
         wanted = decide({VALUE: done(*range(1, int(at) + 1))}, position).barrier
@@ -63,7 +63,7 @@ def committed(name: str, barrier: int, at: float) -> facts.BarrierCommitted:
     """A job commits a barrier."""
     used = () if name == "value" else (facts.Used(VALUE, f"value{barrier}"),)
     made = (facts.WrittenSnapshot(table(name), f"{name}{barrier}"),)
-    return facts.BarrierCommitted(job(name), f"{name}/1", DOMAIN, barrier, at - 0.1, at, made, used)
+    return facts.BarrierCommitted(job(name), f"{name}/1", GROUP, barrier, at - 0.1, at, made, used)
 
 
 def test_slow_job_that_began_behind_still_becomes_a_member() -> None:

@@ -4,7 +4,7 @@ from strandline.core.versions.apply import apply
 from strandline.core.versions.certificates import certify, refuse_contradictions
 from strandline.core.versions.facts import (
     BarrierCommitted,
-    DomainDeclared,
+    GroupDeclared,
     RootsCut,
     RunStarted,
     Table,
@@ -13,7 +13,7 @@ from strandline.core.versions.facts import (
 )
 from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import strong, weak
-from worlds.barriers.history import DOMAIN, job, table
+from worlds.barriers.history import GROUP, job, table
 
 ROOT, A, B, C = (table(name) for name in ("root", "a", "b", "c"))
 
@@ -21,8 +21,8 @@ ROOT, A, B, C = (table(name) for name in ("root", "a", "b", "c"))
 def model_of_one_barrier() -> Model:
     """A base table with one barrier."""
     model = Model()
-    apply(model, DomainDeclared(DOMAIN, (ROOT,), 0.0))
-    apply(model, RootsCut(DOMAIN, 1, (WrittenSnapshot(ROOT, "r1"),), 1.0))
+    apply(model, GroupDeclared(GROUP, (ROOT,), 0.0))
+    apply(model, RootsCut(GROUP, 1, (WrittenSnapshot(ROOT, "r1"),), 1.0))
     return model
 
 
@@ -32,11 +32,11 @@ def replace_by_run(model: Model, snapshot: str, at: float, **reads: str) -> None
     name, run = f"to_{snapshot[0]}", f"run of {snapshot}"
     used = tuple(Used(table(source), read, False) for source, read in reads.items())
     made = WrittenSnapshot(output, snapshot, at=at, operation="overwrite", replaces=True)
-    apply(model, RunStarted(job(name), run, at, DOMAIN, sources, (output,), batch=True))
+    apply(model, RunStarted(job(name), run, at, GROUP, sources, (output,), batch=True))
     apply(
         model,
         BarrierCommitted(
-            job(name), run, DOMAIN, 0, at, at + 0.5, (made,), used, stated=False
+            job(name), run, GROUP, 0, at, at + 0.5, (made,), used, stated=False
         ),
     )  # fmt: skip
 

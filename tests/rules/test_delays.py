@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from strandline.core.versions.delays import delay, staleness
 from strandline.core.versions.model import Model
-from worlds.barriers.history import DOMAIN, World
+from worlds.barriers.history import GROUP, World
 from worlds.barriers.oracle import Oracle
 from worlds.barriers.running import play
 from worlds.barriers.sizes import each_size
@@ -15,7 +15,7 @@ def test_parts_sum_to_the_delay_and_no_table_is_ahead_of_its_inputs(seeds: range
     for seed in seeds:
         _, model = play(seed, lambda *_: None)
         for one, done in model.done.items():
-            for barrier in done.of if model.is_managed(one) else ():
+            for barrier in done.of if model.is_tracked(one) else ():
                 found = delay(model, one, barrier)
                 assert abs(sum(part.seconds for part in found.parts) - found.seconds) < 1e-6, (
                     f"history {seed}: {one}"
@@ -31,8 +31,8 @@ def test_parts_sum_to_the_delay_and_no_table_is_ahead_of_its_inputs(seeds: range
 def test_delay_lasts_from_the_barriers_birth_to_the_commit(seeds: range) -> None:
     def check(world: World, model: Model, oracle: Oracle) -> None:
         one = world.random.choice(sorted(world.truth))
-        for barrier in oracle.done.get(one, ()) if model.is_managed(one) else ():
-            assert model.domain(DOMAIN).births[barrier] == oracle.birth(barrier)
+        for barrier in oracle.done.get(one, ()) if model.is_tracked(one) else ():
+            assert model.group(GROUP).births[barrier] == oracle.birth(barrier)
             assert model.done[one].of[barrier].committed == oracle.committed(one, barrier)
 
     for seed in seeds:
@@ -44,7 +44,7 @@ def test_staleness_grows_only_while_a_barrier_is_missing(seeds: range) -> None:
     for seed in seeds:
         _, model = play(seed, lambda *_: None)
         for one in model.done:
-            if model.is_managed(one):
+            if model.is_tracked(one):
                 ages = [staleness(model, one, now) for now in (100.0, 200.0, 300.0)]
                 assert all(age.seconds >= 0 for age in ages)
                 assert all(before.seconds <= after.seconds for before, after in pairwise(ages))
@@ -56,4 +56,4 @@ def test_staleness_grows_only_while_a_barrier_is_missing(seeds: range) -> None:
 
 def newest(model: Model, one: tuple[str, str]) -> int | None:
     """The newest barrier of a table's group."""
-    return model.domain(model.domain_of[one]).newest
+    return model.group(model.group_of[one]).newest

@@ -6,7 +6,7 @@ import pytest
 
 from strandline.core.versions import facts
 from strandline.core.versions.apply import apply
-from strandline.core.versions.facts import DomainDeclared, Fact, RunStarted, Table
+from strandline.core.versions.facts import Fact, GroupDeclared, RunStarted, Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import Reading, strong, weak
 from strandline.errors import RefusedError
@@ -73,8 +73,8 @@ def test_derived_barriers_do_not_depend_on_fact_order(seeds: range) -> None:
     for seed in seeds:
         history = list(plain_history(plain_world(seed), STEPS))
         wanted = of_all("moved", history).done()
-        begin = [fact for fact in history if isinstance(fact, DomainDeclared | RunStarted)]
-        shuffled = [fact for fact in history if not isinstance(fact, DomainDeclared | RunStarted)]
+        begin = [fact for fact in history if isinstance(fact, GroupDeclared | RunStarted)]
+        shuffled = [fact for fact in history if not isinstance(fact, GroupDeclared | RunStarted)]
         Random(seed).shuffle(shuffled)
 
         assert folded(history) == wanted, f"history {seed}"
@@ -86,7 +86,7 @@ def test_table_that_a_stream_writes_once_in_300_micro_batches_completes_its_barr
     *, names_starts: bool
 ) -> None:
     model, base, copy = Model(), table("base"), table("copy")
-    apply(model, DomainDeclared("plain", (base,), 0.0))
+    apply(model, GroupDeclared("plain", (base,), 0.0))
     apply(model, RunStarted(job("copy"), "r", 1.0, "plain", (base,), (copy,)))
     parents = {0: None, 300: "c0", 600: "c300"}
     for number in range(601):
@@ -166,7 +166,7 @@ def micro_batch(
 def test_new_checkpoint_on_a_filled_table_completes_nothing_until_rollback() -> None:
     """The query reads everything again, so every row appears twice."""
     model = Model()
-    apply(model, DomainDeclared("bank", (ROOT,), 0.0))
+    apply(model, GroupDeclared("bank", (ROOT,), 0.0))
     for barrier in (1, 2):
         apply(
             model,
@@ -223,7 +223,7 @@ def test_stream_goes_on_after_a_micro_batch_that_wrote_no_row(
 ) -> None:
     """A foreachBatch that skips an empty frame, or a format that commits no empty append."""
     model = Model()
-    apply(model, DomainDeclared("bank", (ROOT,), 0.0))
+    apply(model, GroupDeclared("bank", (ROOT,), 0.0))
     apply(model, RunStarted(job("copy"), "run of q1", 0.5, "bank", (ROOT,), (COPY,)))
     for barrier in range(1, 5):
         snapshot = facts.WrittenSnapshot(ROOT, f"r{barrier}")

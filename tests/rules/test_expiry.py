@@ -83,7 +83,7 @@ def next_reads(world: World, model: Model, worker: Worker) -> list[tuple[Table, 
     barrier = next_barrier(world, worker)
     if barrier is None or worker.state == "retired":
         return []
-    sources = [source for source in worker.reads if model.is_managed(source)]
+    sources = [source for source in worker.reads if model.is_tracked(source)]
     return [
         (source, world.truth[source][b])
         for source in sources
@@ -114,7 +114,7 @@ def test_control_keeping_only_last_barriers_breaks_strong_readers() -> None:
 def test_a_table_keeps_the_snapshots_of_the_version_of_its_whole_group() -> None:
     root, early, late = table("root"), table("early"), table("late")
     model = Model()
-    apply(model, facts.DomainDeclared("bank", (root,), 0.0))
+    apply(model, facts.GroupDeclared("bank", (root,), 0.0))
     cut(model, root, 1, 2)
     commit(model, "one", early, 1, 2)
     cut(model, root, 3, 4)

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from strandline.core.versions.apply import apply
 from strandline.core.versions.facts import (
     BarrierCommitted,
-    DomainDeclared,
+    GroupDeclared,
     JobRetired,
     RolledBack,
     RootsCut,
@@ -14,7 +14,7 @@ from strandline.core.versions.facts import (
     WrittenSnapshot,
 )
 from strandline.core.versions.model import Model
-from worlds.barriers.history import DOMAIN, job, table
+from worlds.barriers.history import GROUP, job, table
 
 TRANSFERS, BALANCE = table("transfers"), table("balance")
 JOB = job("balances")
@@ -26,29 +26,29 @@ def rolled_back_at_50(*, ended: str | None = "FAIL") -> Model:
     It ended at 45, and the balance went back to barrier 1 at 50.
     """
     model = Model()
-    apply(model, DomainDeclared(DOMAIN, (TRANSFERS,), 0.0))
+    apply(model, GroupDeclared(GROUP, (TRANSFERS,), 0.0))
     for barrier in (1, 2, 3):
         apply(
             model,
-            RootsCut(DOMAIN, barrier, (WrittenSnapshot(TRANSFERS, f"t{barrier}"),), 10.0 * barrier),
+            RootsCut(GROUP, barrier, (WrittenSnapshot(TRANSFERS, f"t{barrier}"),), 10.0 * barrier),
         )
     apply(model, started("run1", 5.0))
     apply(model, balanced("run1", 1, "b1", 12.0))
     if ended is not None:
         apply(model, RunEnded(JOB, "run1", 45.0, ended))
-    apply(model, RolledBack(DOMAIN, (BALANCE,), 1, 50.0))
+    apply(model, RolledBack(GROUP, (BALANCE,), 1, 50.0))
     return model
 
 
 def started(run: str, at: float) -> RunStarted:
     """A run of the one job."""
-    return RunStarted(JOB, run, at, DOMAIN, (TRANSFERS,), (BALANCE,))
+    return RunStarted(JOB, run, at, GROUP, (TRANSFERS,), (BALANCE,))
 
 
 def balanced(run: str, barrier: int, snapshot: str, at: float) -> BarrierCommitted:
     """A micro-batch, on the clock of its driver."""
     return BarrierCommitted(
-        JOB, run, DOMAIN, barrier, at - 1, at, (WrittenSnapshot(BALANCE, snapshot, "b1"),)
+        JOB, run, GROUP, barrier, at - 1, at, (WrittenSnapshot(BALANCE, snapshot, "b1"),)
     )
 
 

@@ -10,7 +10,7 @@ from strandline.core.versions.checkpoint import decide
 from strandline.core.versions.expirable import pins
 from strandline.core.versions.facts import Fact, Job, Table
 from strandline.core.versions.model import Model
-from worlds.barriers.history import DOMAIN, history, job, small_world, table
+from worlds.barriers.history import GROUP, history, job, small_world, table
 from worlds.barriers.running import strong_of, weak_of
 from worlds.barriers.sizes import each_size
 
@@ -30,7 +30,7 @@ def stream(barriers: range, jobs: Iterable[Job] = tuple(JOBS)) -> Iterator[Fact]
             used = tuple(facts.Used(source, f"{source[1]}{barrier}") for source in reads)
             made = (facts.WrittenSnapshot(writes, f"{writes[1]}{barrier}"),)
             yield facts.BarrierCommitted(
-                one, f"run of {one[1]}", DOMAIN, barrier, barrier, barrier + 0.5, made, used
+                one, f"run of {one[1]}", GROUP, barrier, barrier, barrier + 0.5, made, used
             )
 
 
@@ -53,7 +53,7 @@ def test_running_stream_uses_bounded_memory() -> None:
     assert {len(done.of) for done in model.done.values()} == {
         held for held, _ in kept(model).values()
     }
-    assert 10 <= len(model.domain(DOMAIN).births) < 32
+    assert 10 <= len(model.group(GROUP).births) < 32
     assert strong_of(model, END) == 4_999
 
 
@@ -82,7 +82,7 @@ def test_late_barrier_is_not_mistaken_for_a_new_one() -> None:
     played(model, stream(range(3, 4)))
 
     assert strong_of(model, END) == 1_000
-    assert model.domain(DOMAIN).first_after(1_000) is None
+    assert model.group(GROUP).first_after(1_000) is None
 
 
 def test_forgotten_barrier_does_not_return_alone() -> None:
@@ -91,7 +91,7 @@ def test_forgotten_barrier_does_not_return_alone() -> None:
     apply(model, facts.JobRetired(job("middle"), 51.0, "unregistered"))
     played(model, stream(range(51, 2_000), [job("ingest")]))
     apply(
-        model, facts.RunStarted(job("middle"), "another run", 2_001.0, DOMAIN, (SOURCE,), (MIDDLE,))
+        model, facts.RunStarted(job("middle"), "another run", 2_001.0, GROUP, (SOURCE,), (MIDDLE,))
     )
     before = weak_of(model, [SOURCE, MIDDLE])
 
@@ -129,7 +129,7 @@ def test_random_histories_match_a_model_that_forgets_nothing(seeds: range) -> No
 
 def heard_of_late(model: Model) -> bool:
     """Return true if a job or a table is at a barrier that is forgotten already."""
-    forgotten = model.domain(DOMAIN).forgotten
+    forgotten = model.group(GROUP).forgotten
     positions = [place.position for place in model.places.values()]
     positions += [done.last for done in model.done.values()]
     return any(position is not None and position < forgotten for position in positions)
@@ -141,7 +141,7 @@ def weakly_alike(some: Model, all_of_it: Model, pair: list[Table]) -> bool:
     Of a job that came back after it was retired.
     """
     one, other = weak_of(some, pair), weak_of(all_of_it, pair)
-    forgotten = some.domain(DOMAIN).forgotten
+    forgotten = some.group(GROUP).forgotten
     return one == other or (
         one == "no_version" and isinstance(other, dict) and max(other.values()) < forgotten
     )

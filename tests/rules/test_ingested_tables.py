@@ -9,7 +9,7 @@ from strandline.core.versions.model import Model
 from strandline.core.versions.root_barriers import cut_at, cut_through, to_cut, uncut_steps
 from strandline.core.versions.strong_weak import Reading, strong, weak
 from strandline.errors import RefusedError
-from worlds.barriers.history import DOMAIN, job
+from worlds.barriers.history import GROUP, job
 from worlds.barriers.plain import (
     PlainWorld,
     micro_batch,
@@ -27,7 +27,7 @@ STEPS = 60
 def history(world: PlainWorld, late: float = 0.3) -> Iterator[Fact]:
     """Streams fill the base tables; plain jobs work below. Commits may arrive late."""
     for root in world.roots:
-        yield facts.RunStarted(job(f"to_{root[1]}"), "r", world.tick(), DOMAIN, (), (root,))
+        yield facts.RunStarted(job(f"to_{root[1]}"), "r", world.tick(), GROUP, (), (root,))
     for one in world.jobs:
         yield started(world, one)
     batches = dict.fromkeys(world.roots, 0)
@@ -58,19 +58,19 @@ def ingest(world: PlainWorld, root: Table, batch: int) -> Fact:
     made = world.add(root, world.random.getrandbits(32))
     at = world.tick()
     return facts.BarrierCommitted(
-        job(f"to_{root[1]}"), "r", DOMAIN, batch + 1, at, at, (made,), batch=batch, query="q"
+        job(f"to_{root[1]}"), "r", GROUP, batch + 1, at, at, (made,), batch=batch, query="q"
     )
 
 
 def coordinate(world: PlainWorld, model: Model, times: dict[tuple[Table, str], int]) -> None:
     """Take the barriers that are due; note what each shows."""
     found: list[RootsCut] = []
-    for domain, stands in uncut_steps(model)[:1]:
-        found += cut_at(model, domain, stands, times, world.tick())
+    for group, stands in uncut_steps(model)[:1]:
+        found += cut_at(model, group, stands, times, world.tick())
     if not found and world.random.random() < 0.1:
         heads = {root: line[-1] for root in world.roots if (line := world.lines[root])}
-        for domain in to_cut(model, 0.0, world.tick()):
-            found += cut_through(model, domain, heads, world.tick())
+        for group in to_cut(model, 0.0, world.tick()):
+            found += cut_through(model, group, heads, world.tick())
     for fact in found:
         apply(model, fact)
 
@@ -104,7 +104,7 @@ def test_answers_match_the_base_tables_that_streams_fill(seeds: range) -> None:
                     times[root, snapshot] = place
             coordinate(world, model, times)
             note_cuts(world, model)
-            several += len(model.domain(DOMAIN).bases) > 1
+            several += len(model.group(GROUP).bases) > 1
             for one in sorted(world.lines):
                 for reading in readings(model, [one], "strong"):
                     assert reading.barrier >= answered.get(one, 0), f"history {seed}: {one}"

@@ -5,8 +5,8 @@ import pytest
 from strandline.core.versions.apply import apply
 from strandline.core.versions.facts import (
     BarrierCommitted,
-    DomainDeclared,
     Fact,
+    GroupDeclared,
     JobRetired,
     RootsCut,
     RunEnded,
@@ -19,7 +19,7 @@ from strandline.core.versions.model import Model
 from strandline.core.versions.rollback import plan
 from strandline.core.versions.strong_weak import strong
 from strandline.errors import RefusedError
-from worlds.barriers.history import DOMAIN, job, table
+from worlds.barriers.history import GROUP, job, table
 
 A, B, C, X = (table(name) for name in "abcx")
 
@@ -36,14 +36,12 @@ def started(
     name: str, at: float, reads: Table, writes: Table, run: str = "1", seen: float = 0
 ) -> RunStarted:
     """A run of a job."""
-    return RunStarted(job(name), run, at, DOMAIN, (reads,), (writes,), seen)
+    return RunStarted(job(name), run, at, GROUP, (reads,), (writes,), seen)
 
 
 def cut(root: Table, barrier: int) -> RootsCut:
     """A barrier of one base table."""
-    return RootsCut(
-        DOMAIN, barrier, (WrittenSnapshot(root, f"{root[1]}{barrier}"),), 10.0 * barrier
-    )
+    return RootsCut(GROUP, barrier, (WrittenSnapshot(root, f"{root[1]}{barrier}"),), 10.0 * barrier)
 
 
 def committed(
@@ -53,7 +51,7 @@ def committed(
     at, used = 10.0 * barrier + 1, Used(reads, f"{reads[1]}{barrier}")
     made = WrittenSnapshot(writes, f"{writes[1]}{barrier}")
     return BarrierCommitted(
-        job(name), run, DOMAIN, barrier, at, at + 1, (made,), (used,), barrier - 1, f"/{name}"
+        job(name), run, GROUP, barrier, at, at + 1, (made,), (used,), barrier - 1, f"/{name}"
     )
 
 
@@ -64,7 +62,7 @@ def chain() -> Model:
         (cut(A, n), committed("to_b", n, A, B), committed("to_c", n, B, C)) for n in (1, 2, 3)
     ]
     return model_of(
-        DomainDeclared(DOMAIN, (A, X), 0), *jobs, *(one for three in commits for one in three)
+        GroupDeclared(GROUP, (A, X), 0), *jobs, *(one for three in commits for one in three)
     )
 
 

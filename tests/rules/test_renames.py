@@ -2,7 +2,7 @@
 
 from strandline.core.versions.facts import (
     BarrierCommitted,
-    DomainDeclared,
+    GroupDeclared,
     NameReused,
     RunStarted,
     TableRenamed,
@@ -42,9 +42,9 @@ def test_names_in_a_chain_lead_to_the_last() -> None:
 
 def test_name_that_is_used_again_is_mapped_in_what_came_before_in_the_log() -> None:
     renames = Renames([(5, TableRenamed(A, B, 10.0)), (9, NameReused(A, 10.0))])
-    declared = DomainDeclared("d", (A,), 1000.0)
+    declared = GroupDeclared("d", (A,), 1000.0)
 
-    assert renames.renamed(declared, 8) == DomainDeclared("d", (B,), 1000.0)
+    assert renames.renamed(declared, 8) == GroupDeclared("d", (B,), 1000.0)
     assert renames.renamed(declared, 10) is declared
     assert [renames.name(A, 10, 9.0), renames.name(A, 10, 11.0)] == [B, A]
 

@@ -106,7 +106,7 @@ def test_rollback_and_replay_remove_all_wrong_content(seeds: range) -> None:
             if (found := went_wrong(seed)) is None:
                 continue
             world, model, wrong, barrier = found
-            if not model.is_managed(wrong.writes):
+            if not model.is_tracked(wrong.writes):
                 continue
             lost = dict.fromkeys(model.places, 10**6) if full else {}
             wanted = plan(model, wrong.writes, barrier - 1, retained=lost)
@@ -121,7 +121,7 @@ def test_rollback_and_replay_remove_all_wrong_content(seeds: range) -> None:
 def test_control_rolling_back_one_table_leaves_wrong_content_downstream() -> None:
     left = 0
     for seed in range(150):
-        if (found := went_wrong(seed)) is not None and found[1].is_managed(found[2].writes):
+        if (found := went_wrong(seed)) is not None and found[1].is_tracked(found[2].writes):
             world, model, wrong, barrier = found
             carry_out(world, plan(model, wrong.writes, barrier - 1), [wrong.writes])
             left += bool(nonsense(world))
@@ -132,7 +132,7 @@ def test_plan_targets_existing_snapshots_and_retained_state() -> None:
     for seed in range(150):
         _, model = play(seed, lambda *_: None)
         for one, done in model.done.items():
-            if not model.is_managed(one) or not done.order:
+            if not model.is_tracked(one) or not done.order:
                 continue
             newest = done.order[-1]
             free = plan(model, one, newest)

@@ -30,7 +30,7 @@ def checking(telling: Telling) -> Callable[[], None]:
         query = [
             one
             for one in telling.random.sample(tables, min(2, len(tables)))
-            if telling.oracle.managed(one)
+            if telling.oracle.tracked(one)
         ]
         wanted = {one: strong_by_definition(telling.oracle, one) for one in tables}
         for server in telling.servers:

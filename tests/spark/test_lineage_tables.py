@@ -34,8 +34,8 @@ BIG = "9007199254740993"  # a double has no place for it
 def etl(job: str, at: float, sources: dict[str, str], sink: dict[str, str]) -> list[dict[str, Any]]:
     """A job that ran through barrier 1, as PIP-5's example has them."""
     return [
-        started(job, at, [*sources], [*sink], domain="lake"),
-        committed(job, at + 1, 1, sources, sink, domain="lake"),
+        started(job, at, [*sources], [*sink], group="lake"),
+        committed(job, at + 1, 1, sources, sink, group="lake"),
     ]
 
 
@@ -188,7 +188,7 @@ def test_each_query_reads_the_collector_again(tables: Any, world: Any) -> None:
     url, key, _ = world
     before = tables.table("sink_job_lineage").count()
     frame = tables.table("sink_job_lineage")
-    new = started("new", 20, [], ["db.new"], domain=None)
+    new = started("new", 20, [], ["db.new"], group=None)
     httpx.post(
         f"{url}/api/v1/lineage", json=new, headers={"Authorization": f"Bearer {key}"}
     ).raise_for_status()

@@ -403,17 +403,17 @@ def test_100_histories_in_any_order_give_the_oracles_tables_on_postgresql(
 
 def test_difference_is_reported_by_table_and_key() -> None:
     found: dict[str, list[Any]] = {
-        "job_domains": [(1, "a", 5, 6), (2, "b", 5, 6)],
+        "job_groups": [(1, "a", 5, 6), (2, "b", 5, 6)],
         "live inputs": [("etl", "a")],
     }
     other: dict[str, list[Any]] = {
-        "job_domains": [(1, "a", 5, 6), (2, "c", 7, 8)],
+        "job_groups": [(1, "a", 5, 6), (2, "c", 7, 8)],
         "live inputs": [("etl", "a")],
     }
 
     assert first_difference(found, found) == ""
     assert first_difference(found, other).startswith(
-        "job_domains (2,): {'job_id': 2, 'domain': 'b'"
+        "job_groups (2,): {'job_id': 2, 'group_name': 'b'"
     )
     assert first_difference(found, found | {"live inputs": []}) == (
         "live inputs ('etl', 'a'): ('etl', 'a') became no row"

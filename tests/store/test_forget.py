@@ -129,12 +129,12 @@ def world(without: Without = frozenset()) -> Iterator[Json | None]:  # type: ign
     )
     for barrier in range(1, 4):
         read = [dataset(name, own=snapshot(str(barrier))) for name in (*kept, "shop.clicks")]
-        domain = {"group": "shop"}
+        group = {"group": "shop"}
         one = batch(
             barrier,
             20,
             "stream",
-            barrier_facet=domain,
+            barrier_facet=group,
             inputs=read,
             outputs=[dataset("shop.counts", own=snapshot(str(100 + barrier)))],
         )

@@ -33,13 +33,13 @@ def micro_batch(job: str, number: int, reads: str | None, writes: str) -> dict[s
     """A micro-batch of a job, of which each run has names of its own: 10 s a barrier."""
     read = {f"db.{reads}": f"{number}"} if reads else {}
     at = 10.0 * number + (5 if reads else 0)
-    return committed(job, at, number, read, {f"db.{writes}": f"{number}"}, domain="d", run=number)
+    return committed(job, at, number, read, {f"db.{writes}": f"{number}"}, group="d", run=number)
 
 
 def run_of(job: str, number: int, reads: str | None, writes: str) -> dict[str, Any]:
     at = 10.0 * number - 2
     tables = [f"db.{reads}"] if reads else []
-    return started(job, at, tables, [f"db.{writes}"], domain="d", run=number)
+    return started(job, at, tables, [f"db.{writes}"], group="d", run=number)
 
 
 def step(number: int, base: str) -> list[dict[str, Any]]:
@@ -75,7 +75,7 @@ def test_barriers_go_on_under_the_new_name_in_any_order_of_events(
     for server in (follower, Follower(engine)):
         with server.model() as model:
             assert model.done[B].order == [1, 2, 3]
-            assert A not in model.domain_of
+            assert A not in model.group_of
             assert [one.barrier for one in strong(model, [B, T])] == [3, 3]
             assert [one.snapshot for one in strong(model, [B, T])] == ["3", "3"]
             assert model.done[T].of[1].used[0].table == B
@@ -86,11 +86,11 @@ def test_barriers_go_on_where_all_comes_at_once(engine: Engine) -> None:
 
     with follower.model() as model:
         assert model.done[B].order == [1, 2, 3]
-        assert A not in model.domain_of
+        assert A not in model.group_of
 
 
-AGAIN = started("other", 40, [], ["db.a"], domain="e")
-OTHERS = committed("other", 41, 7, {}, {"db.a": "x"}, domain="e")
+AGAIN = started("other", 40, [], ["db.a"], group="e")
+OTHERS = committed("other", 41, 7, {}, {"db.a": "x"}, group="e")
 
 
 @pytest.mark.parametrize("order", list(permutations(range(5)))[::11])
@@ -102,7 +102,7 @@ def test_what_is_written_under_the_old_name_later_is_another_table(
 
     with follower.model() as model:
         assert model.done[B].order == [1, 2, 3]
-        assert (model.done[A].order, model.domain_of[A]) == ([7], "e")
+        assert (model.done[A].order, model.group_of[A]) == ([7], "e")
         assert [one.barrier for one in strong(model, [B, T])] == [3, 3]
 
 
@@ -110,8 +110,8 @@ def filled(job: str, number: int, table: str, at: float) -> list[dict[str, Any]]
     """A micro-batch of a job of its own group, which names its snapshots after itself."""
     made = {f"db.{table}": f"{job}{number}"}
     return [
-        started(job, at - 1, [], [f"db.{table}"], domain=job, run=number),
-        committed(job, at, number, {}, made, domain=job, run=number),
+        started(job, at - 1, [], [f"db.{table}"], group=job, run=number),
+        committed(job, at, number, {}, made, group=job, run=number),
     ]
 
 
@@ -206,8 +206,8 @@ def test_name_that_moves_between_places_moves_no_barriers(engine: Engine) -> Non
     """Iceberg's tables stay where they are; the other table with that name moves its place later."""
 
     def filled(job: str, number: int, place: str, name: str, at: float) -> list[dict[str, Any]]:
-        begins = started(job, at - 1, [], [], domain=job, run=number)
-        commits = committed(job, at, number, {}, {}, domain=job, run=number)
+        begins = started(job, at - 1, [], [], group=job, run=number)
+        commits = committed(job, at, number, {}, {}, group=job, run=number)
         begins["outputs"] = [at_place(place, name)]
         commits["outputs"] = [at_place(place, name, number)]
         return [begins, commits]
@@ -232,5 +232,5 @@ def test_name_that_moves_between_places_moves_no_barriers(engine: Engine) -> Non
         with server.model() as model:
             assert model.done[LAKE, "/wh/p"].order == [1, 2]
             assert model.done[LAKE, "/wh/r"].order == [1, 2]
-            assert model.domain_of[LAKE, "/wh/r"] == "two"
-            assert (LAKE, "/wh/q") not in model.domain_of
+            assert model.group_of[LAKE, "/wh/r"] == "two"
+            assert (LAKE, "/wh/q") not in model.group_of

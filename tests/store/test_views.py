@@ -69,17 +69,17 @@ def micro_batch(number: int, *, stated: bool, through: bool) -> dict[str, Any]:
 def test_view_among_the_inputs_of_a_stream_keeps_no_barrier_back(
     engine: Engine, stated: bool, through: bool
 ) -> None:
-    begins = started("to_c", 13, ["db.a"], ["db.c"], domain="d")
+    begins = started("to_c", 13, ["db.a"], ["db.c"], group="d")
     events = [
-        started("to_a", 0, [], ["db.a"], domain="d"),
-        committed("to_a", 10, 1, {}, {"db.a": "a1"}, domain="d"),
+        started("to_a", 0, [], ["db.a"], group="d"),
+        committed("to_a", 10, 1, {}, {"db.a": "a1"}, group="d"),
         create_view("START", 11),
         create_view("COMPLETE", 12),
         begins | {"inputs": [*begins["inputs"], view("input")]},
         micro_batch(1, stated=stated, through=through),
-        committed("to_a", 20, 2, {}, {"db.a": "a2"}, domain="d"),
+        committed("to_a", 20, 2, {}, {"db.a": "a2"}, group="d"),
         micro_batch(2, stated=stated, through=through),
-        committed("to_a", 30, 3, {}, {"db.a": "a3"}, domain="d", parents={"db.a": "a2"}),
+        committed("to_a", 30, 3, {}, {"db.a": "a3"}, group="d", parents={"db.a": "a2"}),
         micro_batch(3, stated=stated, through=through),
     ]
     follower, caches = Follower(engine), Caches()
@@ -93,4 +93,4 @@ def test_view_among_the_inputs_of_a_stream_keeps_no_barrier_back(
         assert model.done[C].order == [1, 2, 3]
         assert [reading.barrier for reading in strong(model, [A, C])] == [3, 3]
         assert [reading.snapshot for reading in weak(model, [C])] == ["c3"]
-        assert VIEW not in model.domain_of
+        assert VIEW not in model.group_of

@@ -251,8 +251,8 @@ def test_version_facts_are_derived_before_the_first_query(
     engine: Engine, kafka: str, topic: str
 ) -> None:
     facet = {"engine": "spark", "queryId": "q", "batchId": 0, "barrierId": 1, "phase": "committed"}
-    managed, other = ({"strandline_barrier": facet | more} for more in ({"group": "bank"}, {}))
-    told = [("1", "pays", managed), ("2", "copies", other)]
+    tracked, other = ({"strandline_barrier": facet | more} for more in ({"group": "bank"}, {}))
+    told = [("1", "pays", tracked), ("2", "copies", other)]
     send(kafka, topic, [as_bytes(_running(run, job, facets)) for run, job, facets in told])
 
     with Running(engine, settings_of(kafka, topic)):

@@ -89,14 +89,14 @@ class World:
                 job_facets=streaming(),
             )
 
-    def root_of(self, domain: str) -> JSON:
+    def root_of(self, group: str) -> JSON:
         """The first commit of a stream into a base table of a group of its own."""
-        out, facets = self.snapshot(domain, 1, 60, {"barrierId": 1}), self.barrier(1, 61, 60)
-        facets["strandline_barrier"]["group"] = domain
+        out, facets = self.snapshot(group, 1, 60, {"barrierId": 1}), self.barrier(1, 61, 60)
+        facets["strandline_barrier"]["group"] = group
         return self.event(
             "RUNNING",
             60,
-            domain,
+            group,
             (),
             [out],
             run_facets=self.lease() | facets,

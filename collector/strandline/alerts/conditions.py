@@ -72,7 +72,7 @@ def model_troubles(
 
     These are staler than the bound, or skipped barriers; only the store knows their labels.
     """
-    tables = sorted(filter(model.is_managed, model.done))
+    tables = sorted(filter(model.is_tracked, model.done))
     ages = (staleness(model, table, now) for table in tables if bound is not None)
     stale = [age for age in ages if bound is not None and age.seconds > bound]
     return [*_held(model, tables, now)], [*stale, *_aborted(model, tables)]
@@ -230,12 +230,12 @@ def _unread(connection: Connection) -> Iterable[Trouble]:
 
 def _aborted(model: Model, tables: Iterable[Table]) -> Iterable[PassedBarriers]:
     for table in tables:
-        done, domain = model.done[table], model.domain(model.domain_of[table])
+        done, group = model.done[table], model.group(model.group_of[table])
         if done.last is None or done.of[done.last].derived:
             continue  # a plain stream goes past barriers as it pleases
         recent = [
             b
-            for b in domain.order[-RECENT_BARRIERS:]
+            for b in group.order[-RECENT_BARRIERS:]
             if done.last is not None and done.order[0] < b < done.last
         ]
         missing = [barrier for barrier in recent if barrier not in done]
@@ -249,7 +249,7 @@ def _held(model: Model, tables: Iterable[Table], now: float) -> Iterable[Trouble
     for table in tables:
         if table in looked_at:
             continue
-        connected, _ = pipeline(model, [table], model.domain(model.domain_of[table]).newest or 0)
+        connected, _ = pipeline(model, [table], model.group(model.group_of[table]).newest or 0)
         looked_at |= connected
         for holder in held_by(model, [table]):
             about = f"{holder.namespace}:{holder.name}"

@@ -35,8 +35,8 @@ from strandline.api.routers import (
     board,
     catalog,
     catalog_options,
-    domains,
     forgetting,
+    groups,
     health,
     ingest,
     keys,
@@ -69,7 +69,7 @@ ANSWERS_OF_MEMORY = 8  # the part of the memory that answers may take while they
 ROUTERS = (
     ingest.router,  # first, because it is asked most
     health.router,
-    *(one.router for one in (lineage, catalog, received, versions, domains, board, overview)),
+    *(one.router for one in (lineage, catalog, received, versions, groups, board, overview)),
     *(one.router for one in (tables, audit, keys, catalog_options, forgetting, registration)),
     *MARQUEZ,
 )

@@ -46,7 +46,7 @@ def model_of(settings: Settings) -> Iterator[tuple[Connection, Model]]:
 def model_in(engine: Engine) -> Iterator[tuple[Connection, Model]]:
     """Give a connection and the model of a store."""
     with Follower(engine).question(EVERYTHING) as (connection, model):
-        call(connection, model, model.domain_of)
+        call(connection, model, model.group_of)
         yield connection, model
 
 

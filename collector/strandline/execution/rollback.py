@@ -39,14 +39,14 @@ class Open(msgspec.Struct, frozen=True):
     raised: bool = False
 
 
-def open_rollback(connection: Connection, model: Model, domain: str) -> Open | None:
+def open_rollback(connection: Connection, model: Model, group: str) -> Open | None:
     """Return the rollback of a group that has begun and is not over.
 
     A plan that names a table which was renamed since, or whose name another table got, is over.
     """
     row = connection.execute(
         select(open_rollbacks.c.begun_at, open_rollbacks.c.body).where(
-            open_rollbacks.c.domain == domain
+            open_rollbacks.c.group_name == group
         )
     ).first()
     if row is None:
@@ -54,7 +54,7 @@ def open_rollback(connection: Connection, model: Model, domain: str) -> Open | N
     opened = msgspec.json.decode(row.body, type=Open)
     # the barrier is gone, too, where a rename from before the plan came to be known after it
     holds = all(
-        table in model.domain_of
+        table in model.group_of
         and model.reused.get(table, -inf) * MICRO <= row.begun_at
         and (not opened.plan.barrier or opened.plan.barrier in model.done[table])
         for table in opened.plan.tables
@@ -76,16 +76,16 @@ def begin(follower: Follower, wanted: Open) -> None:
 
     def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
         _refuse_running(connection, model, wanted.plan)
-        domain = wanted.plan.domain
-        there = open_rollback(connection, model, domain)
+        group = wanted.plan.group
+        there = open_rollback(connection, model, group)
         if there is not None and not there.raised and there != wanted:
             raise RefusedError(
                 f"a rollback of {there.table[1]} to barrier {there.barrier} is on its way: finish it first"
             )
         if there != wanted:
-            connection.execute(delete(open_rollbacks).where(open_rollbacks.c.domain == domain))
+            connection.execute(delete(open_rollbacks).where(open_rollbacks.c.group_name == group))
             row = {
-                "domain": domain,
+                "group_name": group,
                 "begun_at": round(now * MICRO),
                 "body": msgspec.json.encode(wanted),
             }
@@ -229,11 +229,11 @@ class Executor:
         def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
             _refuse_running(connection, model, plan)
             raised = msgspec.structs.replace(self.opened, raised=True)
-            where = open_rollbacks.c.domain == plan.domain
+            where = open_rollbacks.c.group_name == plan.group
             connection.execute(
                 update(open_rollbacks).where(where).values(body=msgspec.json.encode(raised))
             )
-            return [RolledBack(plan.domain, plan.tables, plan.barrier or 0, now)], None
+            return [RolledBack(plan.group, plan.tables, plan.barrier or 0, now)], None
 
         self.follower.decide(decide)
         self.opened = msgspec.structs.replace(self.opened, raised=True)

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine, or_, select
 from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.run_states import NAMES
 from strandline.core.versions.facts import Fact, JobRetired, RunEnded, Table
-from strandline.core.versions.managed_jobs import ManagedJob
+from strandline.core.versions.group_jobs import GroupJob
 from strandline.core.versions.model import Model
 from strandline.core.versions.root_barriers import (
     cut_at,
@@ -40,7 +40,7 @@ TICK_SECONDS = 0.5
 AT_ONCE = 500
 TURNS = 10
 AT_A_TURN = 200  # jobs, or a few more: who asks for a version waits meanwhile
-Runs = Mapping[tuple[int, str], ManagedJob]
+Runs = Mapping[tuple[int, str], GroupJob]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +134,13 @@ def _retired(model: Model, intervals: Intervals, now: float) -> list[JobRetired]
     ]
 
 
-def _gone(place: ManagedJob, now: float) -> str:
+def _gone(place: GroupJob, now: float) -> str:
     assert place.ended is not None
     return f"did not come back within {ago(now - place.ended.at)} after {place.ended.how}"
 
 
 def _roots_to_cut(model: Model, intervals: Intervals, now: float) -> list[Table]:
-    return [table for domain in to_cut(model, intervals.barrier, now) for table in domain.bases]
+    return [table for group in to_cut(model, intervals.barrier, now) for table in group.bases]
 
 
 def _snapshots_asked(model: Model) -> list[Snapshot]:
@@ -163,11 +163,11 @@ def _cuts(
 ) -> list[Fact]:
     """Return the next barriers, one a group: where a step stands, or at the interval."""
     cuts: dict[str, Fact] = {}
-    for domain, stands in uncut_steps(model):
-        cuts |= {cut.domain: cut for cut in cut_at(model, domain, stands, times, now)}
-    for domain in to_cut(model, intervals.barrier, now):
-        if domain.name not in cuts:
-            cuts |= {cut.domain: cut for cut in cut_through(model, domain, heads, now)}
+    for group, stands in uncut_steps(model):
+        cuts |= {cut.group: cut for cut in cut_at(model, group, stands, times, now)}
+    for group in to_cut(model, intervals.barrier, now):
+        if group.name not in cuts:
+            cuts |= {cut.group: cut for cut in cut_through(model, group, heads, now)}
     return list(cuts.values())
 
 

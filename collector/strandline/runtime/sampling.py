@@ -21,7 +21,7 @@ from strandline.store.sql.engine import read_from
 from strandline.store.versions.fact_log import waiting_after
 
 LOOK_SECONDS = 30.0
-MOST_DOMAINS = 100  # a streaming job outside any group is a group of its own
+MOST_GROUPS = 100  # a streaming job outside any group is a group of its own
 MICRO = 1_000_000
 
 
@@ -46,7 +46,7 @@ def sample(engine: Engine, follower: Follower, gauges: StoreGauges, now: float) 
     _sample_store(engine, gauges, now)
     _sample_follower(engine, follower, gauges, now)
     with follower.model() as model:
-        _sample_domains(model, gauges, now)
+        _sample_groups(model, gauges, now)
     gauges.looked_at.set(now)
 
 
@@ -78,27 +78,25 @@ def _sample_follower(engine: Engine, follower: Follower, gauges: StoreGauges, no
     gauges.news.set(waiting.news)
 
 
-def _sample_domains(model: Model, gauges: StoreGauges, now: float) -> None:
+def _sample_groups(model: Model, gauges: StoreGauges, now: float) -> None:
     """Sample the groups that are most behind; of too many the others are left out."""
-    found = {
-        name: _domain(model, name, now) for name, domain in model.domains.items() if domain.newest
-    }
+    found = {name: _group(model, name, now) for name, group in model.groups.items() if group.newest}
     gauges.barrier.clear()
     gauges.staleness.clear()
-    for name in nlargest(MOST_DOMAINS, found, key=lambda name: (found[name][1], name)):
+    for name in nlargest(MOST_GROUPS, found, key=lambda name: (found[name][1], name)):
         strong, age = found[name]
-        gauges.barrier.labels(name, "newest").set(model.domains[name].newest or 0)
+        gauges.barrier.labels(name, "newest").set(model.groups[name].newest or 0)
         gauges.barrier.labels(name, "strong").set(strong)
         gauges.staleness.labels(name).set(age)
 
 
-def _domain(model: Model, name: str, now: float) -> tuple[int, float]:
+def _group(model: Model, name: str, now: float) -> tuple[int, float]:
     """Return the strong barrier of a group (0.
 
     None), and the age of the first barrier that one of its tables lacks.
     """
     tables = [
-        table for table, of in model.domain_of.items() if of == name and model.is_managed(table)
+        table for table, of in model.group_of.items() if of == name and model.is_tracked(table)
     ]
     barriers = [barrier for barrier in versions(model, tables).values() if barrier is not None]
     strong = min(barriers, default=0)

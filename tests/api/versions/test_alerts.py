@@ -87,9 +87,9 @@ def test_blocked_version_alerts_once_and_again_when_it_recovers(held: Server, ho
     )
 
     held.post(
-        started("credits", 60, ["bank.transfers"], ["bank.credits"], domain="bank", run=2),
+        started("credits", 60, ["bank.transfers"], ["bank.credits"], group="bank", run=2),
         committed(
-            "credits", 61, 2, {"bank.transfers": "t2"}, {"bank.credits": "c2"}, domain="bank", run=2
+            "credits", 61, 2, {"bank.transfers": "t2"}, {"bank.credits": "c2"}, group="bank", run=2
         ),
     )
     alerts.look(NOW + 20)
@@ -115,14 +115,14 @@ def test_stale_table_alert_names_the_bottleneck(held: Server, hook: Hook) -> Non
 def test_alerts_name_path_tables_as_spark_does(server: Server) -> None:
     credits, transfers = "/lake/bank/credits", "/lake/bank/transfers"
     events = [
-        started("transfers", 0, [], [transfers], domain="bank"),
-        started("credits", 0, [transfers], [credits], domain="bank"),
+        started("transfers", 0, [], [transfers], group="bank"),
+        started("credits", 0, [transfers], [credits], group="bank"),
         *(
-            committed("transfers", 10 * at, at, {}, {transfers: f"t{at}"}, domain="bank")
+            committed("transfers", 10 * at, at, {}, {transfers: f"t{at}"}, group="bank")
             for at in (1, 2, 3, 4)
         ),
-        committed("credits", 11, 1, {transfers: "t1"}, {credits: "c1"}, domain="bank"),
-        committed("credits", 31, 3, {transfers: "t3"}, {credits: "c3"}, domain="bank"),
+        committed("credits", 11, 1, {transfers: "t1"}, {credits: "c1"}, group="bank"),
+        committed("credits", 31, 3, {transfers: "t3"}, {credits: "c3"}, group="bank"),
     ]
     for one in events:
         for table in (*one["inputs"], *one["outputs"]):
@@ -216,16 +216,16 @@ def test_failed_job_alerts_once_however_often_it_fails_and_recovers_when_it_is_w
     alerts = alerting(server, hook.address)
     recent = time.time() - EPOCH.timestamp()
     server.post(
-        started("etl", recent - 90, ["db.a"], ["db.b"], domain=None),
+        started("etl", recent - 90, ["db.a"], ["db.b"], group=None),
         ended("etl", recent - 80, "FAIL"),
     )
     alerts.look(time.time())
-    server.post(started("etl", recent - 70, ["db.a"], ["db.b"], domain=None, run=2))
+    server.post(started("etl", recent - 70, ["db.a"], ["db.b"], group=None, run=2))
     alerts.look(time.time())  # a retry that runs is not well yet
     server.post(ended("etl", recent - 60, "FAIL", run=2))
     alerts.look(time.time())
     server.post(
-        started("etl", recent - 50, ["db.a"], ["db.b"], domain=None, run=3),
+        started("etl", recent - 50, ["db.a"], ["db.b"], group=None, run=3),
         ended("etl", recent - 40, "COMPLETE", run=3),
     )
     alerts.look(time.time())
@@ -241,7 +241,7 @@ def test_alert_of_a_failure_stays_on_when_its_run_is_old(server: Server, hook: H
     alerts = alerting(server, hook.address)
     recent = time.time() - EPOCH.timestamp()
     server.post(
-        started("etl", recent - 90, [], ["db.b"], domain=None), ended("etl", recent - 80, "FAIL")
+        started("etl", recent - 90, [], ["db.b"], group=None), ended("etl", recent - 80, "FAIL")
     )
     alerts.look(time.time())
 
@@ -260,10 +260,10 @@ def test_alert_tells_reason_owner_page_and_dependents(server: Server, hook: Hook
         {"message": "disk is full\n\tat x.y", "programmingLanguage": "JAVA"}
     )
     server.post(
-        started("etl", recent - 40, ["db.a"], ["db.b"], domain=None),
+        started("etl", recent - 40, ["db.a"], ["db.b"], group=None),
         ended("etl", recent - 30),
-        started("report", recent - 30, ["db.b"], ["db.c"], domain=None),
-        started("etl", recent - 20, ["db.a"], ["db.b"], domain=None, run=2),
+        started("report", recent - 30, ["db.b"], ["db.c"], group=None),
+        started("etl", recent - 20, ["db.a"], ["db.b"], group=None, run=2),
         failed,
     )
     alerts.look(time.time())

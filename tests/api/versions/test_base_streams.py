@@ -21,7 +21,7 @@ def ingested(
     before = {table: parent or f"{name}{number - 1}"} if number or parent else {}
     snapshot = f"{name}{number}" if query == "q" else f"{name}{number}.{query}"
     event = committed(
-        f"to_{name}", at, number + 1, {}, {table: snapshot}, domain="plain", parents=before, run=run
+        f"to_{name}", at, number + 1, {}, {table: snapshot}, group="plain", parents=before, run=run
     )
     event["run"]["facets"]["strandline_barrier"]["queryId"] = query
     return event
@@ -39,9 +39,9 @@ def cut_steps(server: Server) -> None:
 
 def test_two_streams_with_different_triggers_get_cuts_through_both_tables(server: Server) -> None:
     server.post(
-        started("to_a", 0, [], [A], domain="plain"),
-        started("to_b", 0, [], [B], domain="plain"),
-        started("join", 0, [A, B], [BOTH], domain="plain"),
+        started("to_a", 0, [], [A], group="plain"),
+        started("to_b", 0, [], [B], group="plain"),
+        started("join", 0, [A, B], [BOTH], group="plain"),
     )
     for number in range(6):
         server.post(ingested(A, number, 10 * number + 10))
@@ -66,10 +66,10 @@ def test_a_step_between_two_cuts_gets_a_barrier_where_it_stands(engine: Engine) 
     """And a step that stands before the last barrier gets none."""
     with running(engine, barrier_seconds=10**8) as server:
         server.post(
-            started("to_a", 0, [], [A], domain="plain"),
-            started("to_b", 0, [], [B], domain="plain"),
-            started("join", 0, [A, B], [BOTH], domain="plain"),
-            started("late", 0, [A, B], ["db.late"], domain="plain"),
+            started("to_a", 0, [], [A], group="plain"),
+            started("to_b", 0, [], [B], group="plain"),
+            started("join", 0, [A, B], [BOTH], group="plain"),
+            started("late", 0, [A, B], ["db.late"], group="plain"),
             ingested(A, 0, 10),
             ingested(B, 0, 10),
             micro_batch(
@@ -97,12 +97,12 @@ def test_a_step_between_two_cuts_gets_a_barrier_where_it_stands(engine: Engine) 
 def test_stream_that_is_made_from_the_group_fills_no_base_table(engine: Engine) -> None:
     with running(engine, barrier_seconds=10**8) as server:
         server.post(
-            started("to_a", 0, [], [A], domain="plain"),
-            started("to_b", 0, [], [B], domain="plain"),
-            started("join", 0, [A, B], [BOTH], domain="plain"),
+            started("to_a", 0, [], [A], group="plain"),
+            started("to_b", 0, [], [B], group="plain"),
+            started("join", 0, [A, B], [BOTH], group="plain"),
             ingested(A, 0, 10),
             ingested(B, 0, 10),
-            started("to_b", 15, [A], [B], domain="plain"),
+            started("to_b", 15, [A], [B], group="plain"),
         )
         cut(server)
 
@@ -111,10 +111,10 @@ def test_stream_that_is_made_from_the_group_fills_no_base_table(engine: Engine) 
 
 def test_query_that_lost_its_checkpoint_goes_on_with_the_barriers(server: Server) -> None:
     server.post(
-        started("to_a", 0, [], [A], domain="plain"),
-        started("copy", 0, [A], ["db.copy"], domain="plain"),
+        started("to_a", 0, [], [A], group="plain"),
+        started("copy", 0, [A], ["db.copy"], group="plain"),
         *(ingested(A, number, 10 * number + 10) for number in range(4)),
-        started("to_a", 55, [], [A], domain="plain", run=2),
+        started("to_a", 55, [], [A], group="plain", run=2),
         ingested(A, 0, 60, query="new", parent="a3", run=2),
         ingested(A, 1, 70, query="new", parent="a0.new", run=2),
     )
@@ -129,10 +129,10 @@ def test_late_micro_batches_of_a_query_that_lost_its_checkpoint_carry_no_barrier
     server: Server,
 ) -> None:
     server.post(
-        started("to_a", 0, [], [A], domain="plain"),
-        started("copy", 0, [A], ["db.copy"], domain="plain"),
+        started("to_a", 0, [], [A], group="plain"),
+        started("copy", 0, [A], ["db.copy"], group="plain"),
         *(ingested(A, number, 10 * number + 10) for number in range(4)),
-        started("to_a", 65, [], [A], domain="plain", run=2),
+        started("to_a", 65, [], [A], group="plain", run=2),
         ingested(A, 0, 70, query="new", parent="a5", run=2),
         ingested(A, 4, 50),
         ingested(A, 5, 60),
@@ -151,8 +151,8 @@ def test_late_micro_batches_of_a_query_that_lost_its_checkpoint_carry_no_barrier
 def test_batch_job_over_two_streams_gets_barriers_without_a_declaration(engine: Engine) -> None:
     with running(engine, barrier_seconds=10**8) as server:
         server.post(
-            started("to_a", 0, [], [A], domain="plain"),
-            started("to_b", 0, [], [B], domain="plain"),
+            started("to_a", 0, [], [A], group="plain"),
+            started("to_b", 0, [], [B], group="plain"),
             ingested(A, 0, 10),
             ingested(B, 0, 20),
             *batch_run("join", 1, 100, {A: "a0", B: "b0"}, {BOTH: "j0"}),

@@ -59,7 +59,7 @@ def lines(server: Server) -> tuple[list[str], list[str]]:
 @ASIDE
 def test_branch_commit_of_a_base_table_makes_no_barrier(server: Server, aside: JSON) -> None:
     server.post(appended("ingest", 1, T, "m1"))
-    server.domain("d", T)
+    server.group("d", T)
     server.post(appended("ingest", 2, T, "m2", "m1"), appended("ingest", 3, T, "b1", "m2", **aside))
 
     assert (server.snapshots(T), server.barriers(T)) == ({T: "m2"}, {T: 2})
@@ -74,14 +74,14 @@ def test_stream_whose_micro_batch_went_to_a_branch_completes_nothing_more(
     server: Server, aside: JSON
 ) -> None:
     """Main lacks the rows of that micro-batch, as it lacks none of one that wrote nothing."""
-    server.post(started("ingest", 0, [], ["db.s"], domain="d"))
+    server.post(started("ingest", 0, [], ["db.s"], group="d"))
     for number in (1, 2, 3):
         parents = {"db.s": f"s{number - 1}"} if number > 1 else {}
         server.post(
-            committed("ingest", 10.0 * number - 5, number, {}, {"db.s": f"s{number}"}, domain="d",
+            committed("ingest", 10.0 * number - 5, number, {}, {"db.s": f"s{number}"}, group="d",
                       parents=parents)
         )  # fmt: skip
-    server.post(started("copy", 9, ["db.s"], [T], domain="d"))
+    server.post(started("copy", 9, ["db.s"], [T], group="d"))
     server.post(micro_batch(1, None), micro_batch(2, "t1", **aside), micro_batch(3, "t1"))
 
     assert server.snapshots(T, consistency="weak") == {T: "t1"}
@@ -142,7 +142,7 @@ def test_branch_snapshot_joins_main_when_main_continues_from_it(
 ) -> None:
     """Main is set to a branch, and a commit follows on top."""
     server.post(appended("ingest", 1, T, "m1"))
-    server.domain("d", T)
+    server.group("d", T)
     server.post(appended("ingest", 2, T, "b1", "m1", **aside), appended("ingest", 3, T, "m2", "b1"))
 
     assert lines(server) == (["m1", "b1", "m2"], [])
@@ -153,7 +153,7 @@ def test_branch_snapshot_joins_main_when_main_continues_from_it(
 def test_snapshot_read_on_main_belongs_to_main(server: Server, aside: JSON) -> None:
     """The order of the events does not matter."""
     server.post(appended("ingest", 1, T, "m1"))
-    server.domain("d", T)
+    server.group("d", T)
     events = [appended("ingest", 2, T, "b1", "m1", **aside), read(3, "b1", branch="main")]
     server.post(*events)
 

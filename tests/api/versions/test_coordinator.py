@@ -16,9 +16,9 @@ QUIET = Intervals(barrier=3600, resume=10**9)
 
 
 def test_job_gets_the_base_snapshots_of_its_barrier(server: Server) -> None:
-    server.domain("d", "db.r")
+    server.group("d", "db.r")
     server.post(
-        started("job", 0, ["db.r"], ["db.t"], domain="d"),
+        started("job", 0, ["db.r"], ["db.t"], group="d"),
         appended("ingest", 1, "db.r", "r1"),
         appended("ingest", 2, "db.r", "r2", "r1"),
     )
@@ -29,14 +29,14 @@ def test_job_gets_the_base_snapshots_of_its_barrier(server: Server) -> None:
         {"namespace": "iceberg://lake", "name": "db.r", "snapshotId": "r1"}
     ]
 
-    server.post(committed("job", 5, 1, {"db.r": "r1"}, {"db.t": "t1"}, domain="d"))
+    server.post(committed("job", 5, 1, {"db.r": "r1"}, {"db.t": "t1"}, group="d"))
 
     assert server.snapshots("db.r", "db.t") == {"db.r": "r1", "db.t": "t1"}
 
 
 def test_barriers_cut_several_base_tables_at_an_interval(server: Server) -> None:
     follower = Follower(server.engine)
-    server.domain("d", "db.r", "db.s")
+    server.group("d", "db.r", "db.s")
     server.post(appended("ingest", 1, "db.r", "r1"))
     now = time.time()
     attend(server.engine, follower, QUIET, now)
@@ -56,8 +56,8 @@ def test_barriers_cut_several_base_tables_at_an_interval(server: Server) -> None
 
 def test_base_table_without_a_snapshot_delays_only_its_own_group(server: Server) -> None:
     follower = Follower(server.engine)
-    server.domain("d", "db.r", "db.s")
-    server.domain("e", "db.u", "db.v")
+    server.group("d", "db.r", "db.s")
+    server.group("e", "db.u", "db.v")
     server.post(
         appended("one", 1, "db.r", "r1"),
         appended("two", 2, "db.u", "u1"),
@@ -76,7 +76,7 @@ def test_snapshot_id_may_be_any_text(server: Server) -> None:
         appended("lone", 10 + number, "db.lone", name)
         for number, name in enumerate(("1", odd, "3"))
     ]
-    server.domain("d", "db.r")
+    server.group("d", "db.r")
     server.post(
         appended("ingest", 1, "db.r", "r1"), appended("ingest", 2, "db.r", odd, "r1"), *lone
     )
@@ -93,7 +93,7 @@ def test_snapshot_id_may_be_any_text(server: Server) -> None:
 
 
 def test_a_base_table_of_another_group_is_refused(server: Server) -> None:
-    server.domain("d", "db.r")
+    server.group("d", "db.r")
     problem = server.ask(
         "/groups", {"name": "e", "tables": [{"namespace": "iceberg://lake", "name": "db.r"}]}, 409
     )
@@ -104,7 +104,7 @@ def test_a_base_table_of_another_group_is_refused(server: Server) -> None:
 
 def test_groups_are_listed_page_by_page_by_name(server: Server) -> None:
     for name in ("c", "a", "b"):
-        server.domain(name, f"db.{name}")
+        server.group(name, f"db.{name}")
 
     page = server.get("/api/v2/groups?limit=2")
     rest = server.get(f"/api/v2/groups?limit=2&cursor={page['nextCursor']}")
@@ -115,9 +115,9 @@ def test_groups_are_listed_page_by_page_by_name(server: Server) -> None:
 
 def test_silent_member_is_lost_stays_a_member_and_is_finally_retired(server: Server) -> None:
     lease = {"strandline_heartbeat": facet({"timeoutSeconds": 60})}
-    start = started("job", 0, ["db.a"], ["db.b"], domain="d")
+    start = started("job", 0, ["db.a"], ["db.b"], group="d")
     start["run"]["facets"] |= lease
-    server.post(start, committed("job", 5, 1, {"db.a": "1"}, {"db.b": "11"}, domain="d"))
+    server.post(start, committed("job", 5, 1, {"db.a": "1"}, {"db.b": "11"}, group="d"))
     follower, now = Follower(server.engine), time.time()
 
     attend(server.engine, follower, QUIET, now + 120)
@@ -135,11 +135,11 @@ def test_silent_member_is_lost_stays_a_member_and_is_finally_retired(server: Ser
 
 def test_two_servers_give_the_same_answers(engine: Engine) -> None:
     with running(engine) as one, running(engine) as other:
-        one.post(started("to_a", 0, [], ["db.a"], domain="d"))
-        other.post(started("to_b", 1, ["db.a"], ["db.b"], domain="d"))
-        one.post(committed("to_a", 10, 1, {}, {"db.a": "a1"}, domain="d"))
-        other.post(committed("to_b", 11, 1, {"db.a": "a1"}, {"db.b": "b1"}, domain="d"))
-        one.post(committed("to_a", 20, 2, {}, {"db.a": "a2"}, domain="d"))
+        one.post(started("to_a", 0, [], ["db.a"], group="d"))
+        other.post(started("to_b", 1, ["db.a"], ["db.b"], group="d"))
+        one.post(committed("to_a", 10, 1, {}, {"db.a": "a1"}, group="d"))
+        other.post(committed("to_b", 11, 1, {"db.a": "a1"}, {"db.b": "b1"}, group="d"))
+        one.post(committed("to_a", 20, 2, {}, {"db.a": "a2"}, group="d"))
         first, second = one.versions("db.a", "db.b"), other.versions("db.a", "db.b")
         other.send("PUT", "/register/sink/x/lake/db/x")
         refused = one.send("PUT", "/register/sink/y/lake/db/x", 409)
@@ -155,15 +155,15 @@ def test_two_servers_give_the_same_answers(engine: Engine) -> None:
 def test_restarted_server_gives_the_same_answers(engine: Engine) -> None:
     with running(engine) as server:
         server.post(
-            started("to_a", 0, [], ["db.a"], domain="d"),
-            committed("to_a", 10, 1, {}, {"db.a": "a1"}, domain="d"),
+            started("to_a", 0, [], ["db.a"], group="d"),
+            committed("to_a", 10, 1, {}, {"db.a": "a1"}, group="d"),
         )
-        server.post(started("late", 20, ["db.a"], ["db.b"], domain="d"))
+        server.post(started("late", 20, ["db.a"], ["db.b"], group="d"))
         lease = server.versions("db.a", leaseSeconds=600)["lease"]
         assert server.versions("db.b", consistency="strong", status=409)["code"] == "no_version"
     with running(engine) as server:
         server.post(
-            committed("late", 30, 1, {"db.a": "a1"}, {"db.b": "b1"}, domain="d"), ended("late", 40)
+            committed("late", 30, 1, {"db.a": "a1"}, {"db.b": "b1"}, group="d"), ended("late", 40)
         )
 
         assert server.snapshots("db.a", "db.b") == {"db.a": "a1", "db.b": "b1"}

@@ -21,20 +21,20 @@ from fixtures.versions_server.server import Server
 JSON = dict[str, Any]
 RAW, COPY, OTHER, BOTH = "db.raw", "db.copy", "db.other", "db.both"
 BATCH = {"jobType": facet({"processingType": "BATCH", "integration": "SPARK"})}
-DOMAIN = {"strandline_barrier": facet({"group": "plain", "engine": "spark"})}
+GROUP = {"strandline_barrier": facet({"group": "plain", "engine": "spark"})}
 
 
 @pytest.fixture
 def lake(server: Server) -> Server:
     """A base table whose micro-batches are barriers, and two plain streams from it."""
     server.post(
-        started("ingest", 0, [], [RAW], domain="plain"),
-        started("copy", 1, [RAW], [COPY], domain="plain"),
-        started("other", 2, [RAW], [OTHER], domain="plain"),
+        started("ingest", 0, [], [RAW], group="plain"),
+        started("copy", 1, [RAW], [COPY], group="plain"),
+        started("other", 2, [RAW], [OTHER], group="plain"),
     )
     for barrier in range(1, 7):
         server.post(
-            committed("ingest", 10 * barrier, barrier, {}, {RAW: f"r{barrier}"}, domain="plain")
+            committed("ingest", 10 * barrier, barrier, {}, {RAW: f"r{barrier}"}, group="plain")
         )
     return server
 
@@ -78,8 +78,8 @@ def batch_run(
         dataset(name, "output", {"replacesTable": True} | made | _snapshot(one))
         for name, one in writes.items()
     ]
-    start = started(job, at - 1, list(reads), list(writes), domain="plain", run=run)
-    end = event("COMPLETE", job, at, run=run, run_facets=DOMAIN, inputs=inputs, outputs=outputs)
+    start = started(job, at - 1, list(reads), list(writes), group="plain", run=run)
+    end = event("COMPLETE", job, at, run=run, run_facets=GROUP, inputs=inputs, outputs=outputs)
     for one in (start, end):
         one["job"]["facets"] = BATCH
     return [start, end]
@@ -174,7 +174,7 @@ def test_output_restored_with_its_checkpoint_goes_on_and_without_it_completes_no
             made = on(f"{job}{number - 1}" if number else None, f"{job}{number}")
             lake.post(micro_batch(job, number, {RAW: read(start, f"r{number + 1}")}, {table: made}))
     anew = micro_batch("copy", 1, {RAW: read("r1", "r3")}, {COPY: on("copy0", "copy2")}, 150, run=2)
-    lake.post(started("copy", 140, [RAW], [COPY], domain="plain", run=2), anew)
+    lake.post(started("copy", 140, [RAW], [COPY], group="plain", run=2), anew)
     lake.post(micro_batch("other", 2, {RAW: read("r2", "r3")}, {OTHER: on("other0", "other2")}))
 
     assert lake.snapshots(RAW, COPY) == {RAW: "r3", COPY: "copy2"}
@@ -232,7 +232,7 @@ def test_stream_that_starts_counts_from_the_next_barrier_on(lake: Server) -> Non
     """`copy` stays at 2; `other`, which came later, answers at once and is not held back."""
     lake.post(micro_batch("copy", 0, {RAW: read(None, "r2")}, {COPY: on(None, "c0")}))
     lake.post(micro_batch("other", 0, {RAW: read(None, "r6")}, {OTHER: on(None, "o0")}))
-    lake.post(committed("ingest", 300, 7, {}, {RAW: "r7"}, domain="plain"))
+    lake.post(committed("ingest", 300, 7, {}, {RAW: "r7"}, group="plain"))
     lake.post(micro_batch("other", 1, {RAW: read("r6", "r7")}, {OTHER: on("o0", "o1")}, 310))
     answer = lake.versions(OTHER)
 
@@ -375,12 +375,12 @@ def test_a_run_that_reads_its_own_table_counts_it_as_an_input(lake: Server) -> N
 
 def test_a_batch_job_holds_no_stream_back_and_its_last_barrier_is_kept(server: Server) -> None:
     server.post(
-        started("ingest", 0, [], [RAW], domain="plain"),
-        started("copy", 1, [RAW], [COPY], domain="plain"),
+        started("ingest", 0, [], [RAW], group="plain"),
+        started("copy", 1, [RAW], [COPY], group="plain"),
     )
     for number in range(3):
         at, raw = 10 * number + 10, f"r{number}"
-        server.post(committed("ingest", at, number + 1, {}, {RAW: raw}, domain="plain"))
+        server.post(committed("ingest", at, number + 1, {}, {RAW: raw}, group="plain"))
         server.post(micro_batch("copy", number, {RAW: raw}, {COPY: f"c{number}"}, at + 5))
     server.post(*batch_run("report", 1, 200, {COPY: "c1"}, {BOTH: "b1"}))
     answer = server.versions(RAW, COPY, BOTH)
@@ -423,8 +423,8 @@ def test_commits_outside_main_are_no_versions_of_a_table(lake: Server, aside: JS
 
 def test_commit_whose_barrier_contradicts_its_inputs_is_ignored(lake: Server) -> None:
     """Earlier emitters sent micro-batch 1 as barrier 2 although it had consumed barrier 4."""
-    lake.post(committed("copy", 100, 1, {RAW: "r2"}, {COPY: "c0"}, domain="plain", aligned=False))
-    lake.post(committed("copy", 110, 2, {RAW: "r4"}, {COPY: "c1"}, domain="plain", aligned=False))
+    lake.post(committed("copy", 100, 1, {RAW: "r2"}, {COPY: "c0"}, group="plain", aligned=False))
+    lake.post(committed("copy", 110, 2, {RAW: "r4"}, {COPY: "c1"}, group="plain", aligned=False))
 
     assert lake.snapshots(RAW, COPY, consistency="weak") == {RAW: "r4", COPY: "c1"}
 
@@ -434,8 +434,8 @@ def test_weak_answer_shows_one_barrier_while_a_table_joins(lake: Server) -> None
         micro_batch("copy", 0, {RAW: "r6"}, {COPY: "c0"}),
         micro_batch("other", 0, {RAW: "r6"}, {OTHER: "o0"}),
     )
-    lake.post(started("late", 300, [COPY], ["db.late"], domain="plain"))
-    lake.post(committed("ingest", 310, 7, {}, {RAW: "r7"}, domain="plain"))
+    lake.post(started("late", 300, [COPY], ["db.late"], group="plain"))
+    lake.post(committed("ingest", 310, 7, {}, {RAW: "r7"}, group="plain"))
     lake.post(
         micro_batch("copy", 1, {RAW: "r7"}, {COPY: "c1"}),
         micro_batch("late", 0, {COPY: "c0"}, {"db.late": "l0"}),

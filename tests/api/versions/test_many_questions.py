@@ -34,7 +34,7 @@ def crowded(engine: Engine) -> Iterator[Server]:
     The others are lent to somebody who keeps them.
     """
     with running(engine, question_seconds=PATIENCE) as server, ExitStack() as lent:
-        server.post(started("to_a", 0, [], ["db.a"], domain="d"), barrier(1))
+        server.post(started("to_a", 0, [], ["db.a"], group="d"), barrier(1))
         server.versions("db.a")
         for _ in range(POOL - 1 - engine.pool.checkedout()):  # type: ignore[attr-defined]
             lent.enter_context(reading(engine).connect())
@@ -45,7 +45,7 @@ def barrier(number: int) -> JSON:
     """Return the job's event of one micro-batch."""
     parents = {"db.a": f"a{number - 1}"} if number > 1 else {}
     return committed(
-        "to_a", 10.0 + number, number, {}, {"db.a": f"a{number}"}, domain="d", parents=parents
+        "to_a", 10.0 + number, number, {}, {"db.a": f"a{number}"}, group="d", parents=parents
     )
 
 

@@ -17,15 +17,15 @@ def chain(server: Server) -> Server:
 
     Of them nobody has barriers.
     """
-    server.domain("d", "db.a")
+    server.group("d", "db.a")
     server.post(
-        started("to_b", 0, ["db.a"], ["db.b"], domain="d"),
+        started("to_b", 0, ["db.a"], ["db.b"], group="d"),
         appended("ingest", 1, "db.a", "1"),
         appended("ingest", 2, "db.a", "2", "1"),
-        committed("to_b", 5, 1, {"db.a": "1"}, {"db.b": "11"}, domain="d"),
-        committed("to_b", 6, 2, {"db.a": "2"}, {"db.b": "12"}, domain="d"),
-        started("copy", 3, ["db.a"], ["db.plain"], domain=None),
-        started("report", 4, ["db.b"], [], domain=None),
+        committed("to_b", 5, 1, {"db.a": "1"}, {"db.b": "11"}, group="d"),
+        committed("to_b", 6, 2, {"db.a": "2"}, {"db.b": "12"}, group="d"),
+        started("copy", 3, ["db.a"], ["db.plain"], group=None),
+        started("report", 4, ["db.b"], [], group=None),
     )
     return server
 

@@ -45,20 +45,20 @@ def lake(engine: Engine) -> Iterator[Server]:
     """
     with running(engine, keep_barriers=1) as server:
         server.post(
-            started("to_a", 0, [], ["db.a"], domain="d"),
-            started("m", 0, ["db.a"], ["db.m"], domain="d"),
+            started("to_a", 0, [], ["db.a"], group="d"),
+            started("m", 0, ["db.a"], ["db.m"], group="d"),
         )
         for b in range(1, 7):
             parents = {"db.a": f"a{b - 1}", "db.m": f"m{b - 1}"} if b > 1 else {}
             server.post(
-                committed("to_a", 10 * b, b, {}, {"db.a": f"a{b}"}, domain="d", parents=parents),
+                committed("to_a", 10 * b, b, {}, {"db.a": f"a{b}"}, group="d", parents=parents),
                 committed(
                     "m",
                     10 * b + 1,
                     b,
                     {"db.a": f"a{b}"},
                     {"db.m": f"m{b}"},
-                    domain="d",
+                    group="d",
                     parents=parents,
                 ),
             )
@@ -84,7 +84,7 @@ def reasons(server: Server) -> str:
 def took(job: str, at: float, number: int, snapshot: str) -> JSON:
     """A micro-batch of a stream that is in no group."""
     return committed(
-        job, at, number, {"db.a": snapshot}, {f"db.{job}": f"{job}{number}"}, domain=None
+        job, at, number, {"db.a": snapshot}, {f"db.{job}": f"{job}{number}"}, group=None
     )
 
 
@@ -118,7 +118,7 @@ def test_running_stream_pins_its_last_read_snapshot(lake: Server) -> None:
 
 
 def test_run_without_reads_pins_everything_until_it_ends(lake: Server) -> None:
-    again = started("u", 30, ["db.a"], ["db.u"], domain=None, run=2)
+    again = started("u", 30, ["db.a"], ["db.u"], group=None, run=2)
     again["run"]["facets"] |= LEASE
     lake.post(took("u", 23, 2, "a2"), ended("u", 24), again)
     assert expirable(lake) == []
@@ -165,9 +165,9 @@ def test_micro_batches_of_the_stock_listener_count_once_they_are_complete(lake: 
     for b, parent in ((7, "a6"), (8, "7"), (9, "8")):
         before = {"db.a": parent, "db.m": f"m{b - 1}"}
         lake.post(
-            committed("to_a", 10 * b, b, {}, {"db.a": f"{b}"}, domain="d", parents=before),
+            committed("to_a", 10 * b, b, {}, {"db.a": f"{b}"}, group="d", parents=before),
             committed(
-                "m", 10 * b + 1, b, {"db.a": f"{b}"}, {"db.m": f"m{b}"}, domain="d", parents=before
+                "m", 10 * b + 1, b, {"db.a": f"{b}"}, {"db.m": f"m{b}"}, group="d", parents=before
             ),
         )
     lake.post(stock(1, "COMPLETE", "7"), stock(2, "FAIL", "8"))
@@ -202,7 +202,7 @@ def test_job_pins_nothing_once_its_recent_runs_skip_the_table(lake: Server) -> N
     lake.post(took("u", 23, 1, "a2"), ended("u", 24))
     for run in range(2, 13):
         other = committed(
-            "u", 30 + run, run, {"db.m": "m1"}, {"db.u": f"u{run}"}, domain=None, run=run
+            "u", 30 + run, run, {"db.m": "m1"}, {"db.u": f"u{run}"}, group=None, run=run
         )
         lake.post(other, ended("u", 30 + run + 0.5, run=run))
         if run == 2:
@@ -212,9 +212,9 @@ def test_job_pins_nothing_once_its_recent_runs_skip_the_table(lake: Server) -> N
 
 
 def test_available_now_query_pins_its_start_snapshot(lake: Server) -> None:
-    lake.post(committed("to_a", 70, 7, {}, {"db.a": "7"}, domain="d", parents={"db.a": "a6"}))
-    lake.post(committed("to_a", 80, 8, {}, {"db.a": "8"}, domain="d", parents={"db.a": "7"}))
-    lake.post(committed("m", 81, 8, {"db.a": "8"}, {"db.m": "m8"}, domain="d"))
+    lake.post(committed("to_a", 70, 7, {}, {"db.a": "7"}, group="d", parents={"db.a": "a6"}))
+    lake.post(committed("to_a", 80, 8, {}, {"db.a": "8"}, group="d", parents={"db.a": "7"}))
+    lake.post(committed("m", 81, 8, {"db.a": "8"}, {"db.m": "m8"}, group="d"))
     one = took("u", 82, 1, "8")
     one["run"]["facets"]["strandline_barrier"]["sources"] = [
         {"initialOffset": '{"snapshot_id": 7}'}
@@ -267,7 +267,7 @@ def test_job_names_hidden_from_the_key_are_not_shown(lake: Server) -> None:
 def test_a_job_of_another_table_pins_nothing(lake: Server) -> None:
     lake.post(
         appended("batch", 1, "db.other", "o1"),
-        committed("w", 5, 1, {"db.other": "o1"}, {}, domain=None),
+        committed("w", 5, 1, {"db.other": "o1"}, {}, group=None),
     )
 
     assert expirable(lake) == ["a1", "a2", "a3", "a4", "a5"]

@@ -67,9 +67,9 @@ def test_query_finds_snapshots_made_from_another_catalogs_snapshot(two_catalogs:
 
 def test_query_finds_the_tables_that_depend_on_a_table(server: Server) -> None:
     server.post(
-        started("etl1", 0, ["db.Table1"], ["db.Table3"], domain="d"),
-        started("etl2", 0, ["db.Table1", "db.Table2"], ["db.Table4"], domain="d"),
-        started("etl3", 0, ["db.Table2"], ["db.Table5"], domain="d"),
+        started("etl1", 0, ["db.Table1"], ["db.Table3"], group="d"),
+        started("etl2", 0, ["db.Table1", "db.Table2"], ["db.Table4"], group="d"),
+        started("etl3", 0, ["db.Table2"], ["db.Table5"], group="d"),
     )
     with server.engine.connect() as connection:
         assert rows(connection, DEPENDENCIES) == ["Table3", "Table4"]

@@ -23,16 +23,14 @@ from strandline.store.versions.leases import lease_pins
 def chain(server: Server) -> Server:
     """A -> b -> c at barriers 1 and 2; c lacks 2."""
     server.post(
-        started("to_a", 0, [], ["db.a"], domain="d"),
-        started("to_b", 0, ["db.a"], ["db.b"], domain="d"),
-        started("to_c", 0, ["db.b"], ["db.c"], domain="d"),
-        committed("to_a", 10, 1, {}, {"db.a": "a1"}, domain="d"),
-        committed("to_b", 12, 1, {"db.a": "a1"}, {"db.b": "b1"}, domain="d"),
-        committed("to_c", 15, 1, {"db.b": "b1"}, {"db.c": "c1"}, domain="d"),
-        committed("to_a", 20, 2, {}, {"db.a": "a2"}, domain="d", parents={"db.a": "a1"}),
-        committed(
-            "to_b", 23, 2, {"db.a": "a2"}, {"db.b": "b2"}, domain="d", parents={"db.b": "b1"}
-        ),
+        started("to_a", 0, [], ["db.a"], group="d"),
+        started("to_b", 0, ["db.a"], ["db.b"], group="d"),
+        started("to_c", 0, ["db.b"], ["db.c"], group="d"),
+        committed("to_a", 10, 1, {}, {"db.a": "a1"}, group="d"),
+        committed("to_b", 12, 1, {"db.a": "a1"}, {"db.b": "b1"}, group="d"),
+        committed("to_c", 15, 1, {"db.b": "b1"}, {"db.c": "c1"}, group="d"),
+        committed("to_a", 20, 2, {}, {"db.a": "a2"}, group="d", parents={"db.a": "a1"}),
+        committed("to_b", 23, 2, {"db.a": "a2"}, {"db.b": "b2"}, group="d", parents={"db.b": "b1"}),
     )
     return server
 
@@ -59,7 +57,7 @@ def test_waiting_reader_is_answered_when_the_barrier_completes(chain: Server) ->
     )
     reader.start()
     chain.post(
-        committed("to_c", 25, 2, {"db.b": "b2"}, {"db.c": "c2"}, domain="d", parents={"db.c": "c1"})
+        committed("to_c", 25, 2, {"db.b": "b2"}, {"db.c": "c2"}, group="d", parents={"db.c": "c1"})
     )
     reader.join(30)
 
@@ -83,7 +81,7 @@ def test_lease_starts_when_the_answer_is_given(
     assert looked.wait(30)
     before = micros_of(datetime.now(UTC))
     chain.post(
-        committed("to_c", 25, 2, {"db.b": "b2"}, {"db.c": "c2"}, domain="d", parents={"db.c": "c1"})
+        committed("to_c", 25, 2, {"db.b": "b2"}, {"db.c": "c2"}, group="d", parents={"db.c": "c1"})
     )
     reader.join(30)
 
@@ -162,8 +160,8 @@ def test_expired_lease_cannot_be_renewed(chain: Server) -> None:
 
 def test_tables_of_two_groups_get_weak_answers_only(chain: Server) -> None:
     chain.post(
-        started("other", 0, [], ["db.o"], domain="e"),
-        committed("other", 10, 7, {}, {"db.o": "o7"}, domain="e"),
+        started("other", 0, [], ["db.o"], group="e"),
+        committed("other", 10, 7, {}, {"db.o": "o7"}, group="e"),
     )
 
     assert chain.versions("db.a", "db.o", consistency="strong", status=409)["code"] == "groups"
@@ -172,15 +170,15 @@ def test_tables_of_two_groups_get_weak_answers_only(chain: Server) -> None:
 
 def test_table_of_a_new_stream_answers_before_the_others_have_its_barrier(chain: Server) -> None:
     chain.post(
-        started("late", 30, ["db.a"], ["db.late"], domain="d"),
-        committed("late", 31, 2, {"db.a": "a2"}, {"db.late": "l2"}, domain="d"),
+        started("late", 30, ["db.a"], ["db.late"], group="d"),
+        committed("late", 31, 2, {"db.a": "a2"}, {"db.late": "l2"}, group="d"),
     )
 
     assert chain.barriers("db.late") == {"db.late": 2}
     assert chain.barriers("db.late", consistency="weak") == {"db.late": 2}
     assert chain.barriers("db.a") == {"db.a": 1}
 
-    chain.post(committed("to_c", 35, 2, {"db.b": "b2"}, {"db.c": "c2"}, domain="d"))
+    chain.post(committed("to_c", 35, 2, {"db.b": "b2"}, {"db.c": "c2"}, group="d"))
 
     assert chain.barriers("db.late", "db.c") == {"db.late": 2, "db.c": 2}
 
@@ -198,15 +196,15 @@ def test_cut_without_barriers_is_the_greatest_consistent_one(server: Server) -> 
         appended("w", 1, "db.s", "s1"),
         appended("w", 2, "db.s", "s2", "s1"),
         appended("w", 3, "db.s", "s3", "s2"),
-        committed("q", 4, 1, {"db.s": "s2"}, {"db.t": "t1"}, domain=None, aligned=False),
-        committed("r", 5, 1, {"db.s": "s1"}, {"db.u": "u1"}, domain=None, aligned=False),
+        committed("q", 4, 1, {"db.s": "s2"}, {"db.t": "t1"}, group=None, aligned=False),
+        committed("r", 5, 1, {"db.s": "s1"}, {"db.u": "u1"}, group=None, aligned=False),
         committed(
             "r",
             6,
             2,
             {"db.s": "s2"},
             {"db.u": "u2"},
-            domain=None,
+            group=None,
             aligned=False,
             parents={"db.u": "u1"},
         ),
@@ -216,7 +214,7 @@ def test_cut_without_barriers_is_the_greatest_consistent_one(server: Server) -> 
             3,
             {"db.s": "s3"},
             {"db.u": "u3"},
-            domain=None,
+            group=None,
             aligned=False,
             parents={"db.u": "u2"},
         ),

@@ -13,8 +13,8 @@ from fixtures.versions_server.server import Server
 def known(server: Server) -> Server:
     """A server that has heard of a table, its job and a version."""
     server.post(
-        started("etl", 0, ["db.a"], ["db.b"], domain="d"),
-        committed("etl", 10, 1, {"db.a": "1"}, {"db.b": "11"}, domain="d"),
+        started("etl", 0, ["db.a"], ["db.b"], group="d"),
+        committed("etl", 10, 1, {"db.a": "1"}, {"db.b": "11"}, group="d"),
     )
     return server
 
@@ -26,8 +26,8 @@ def test_registration_shows_nothing_until_a_run_starts(server: Server) -> None:
     assert server.rows("sink_job_lineage", "job") == set()
     assert server.get("/api/v2/groups") == {"groups": [], "nextCursor": None}
 
-    server.post(started("etl", 0, ["db.a"], ["db.b"], domain=None))
-    server.post(committed("etl", 10, 1, {"db.a": "1"}, {"db.b": "11"}, domain=None))
+    server.post(started("etl", 0, ["db.a"], ["db.b"], group=None))
+    server.post(committed("etl", 10, 1, {"db.a": "1"}, {"db.b": "11"}, group=None))
 
     assert server.rows("sink_job_lineage", "job", "table") == {("etl", "b")}
     assert server.snapshots("db.a", "db.b") == {"db.a": "1", "db.b": "11"}
@@ -56,7 +56,7 @@ def test_name_in_a_url_is_decoded_exactly_once(server: Server) -> None:
 def test_running_ungrouped_stream_blocks_a_second_writer(server: Server) -> None:
     streams = {"jobType": facet({"processingType": "STREAMING", "integration": "SPARK"})}
     for job, facets in (("ingest", streams), ("nightly", {})):
-        run = started(job, 0, [], [f"db.{job}"], domain=None)
+        run = started(job, 0, [], [f"db.{job}"], group=None)
         run["job"]["facets"] = facets
         server.post(run)
 
@@ -74,11 +74,11 @@ def test_running_ungrouped_stream_blocks_a_second_writer(server: Server) -> None
 
 
 def test_sources_of_two_groups_are_rejected(server: Server) -> None:
-    server.domain("d", "db.a")
-    server.domain("e", "db.b")
+    server.group("d", "db.a")
+    server.group("e", "db.b")
     server.post(
-        started("x", 0, ["db.a"], ["db.x"], domain="d"),
-        started("y", 0, ["db.b"], ["db.y"], domain="e"),
+        started("x", 0, ["db.a"], ["db.x"], group="d"),
+        started("y", 0, ["db.b"], ["db.y"], group="e"),
     )
     server.send("PUT", "/register/source/job/iceberg%3A%2F%2Flake/db/a")
     problem = server.send("PUT", "/register/source/job/iceberg%3A%2F%2Flake/db/b", 409)
@@ -96,7 +96,7 @@ def test_version_endpoint_returns_barrier_and_snapshot(known: Server) -> None:
 
 
 def test_second_writer_in_events_makes_the_table_untracked(known: Server) -> None:
-    known.post(started("other", 20, ["db.a"], ["db.b"], domain="d"))
+    known.post(started("other", 20, ["db.a"], ["db.b"], group="d"))
     (table,) = known.versions("db.b", consistency="strong")["tables"]
 
     assert table["barrier"] == 1

@@ -11,12 +11,12 @@ from fixtures.versions_server.server import Server
 def lake(server: Server) -> Server:
     """A base table at barrier 5, and a stream from it whose table stands at barrier 2."""
     server.post(
-        started("ingest", 0, [], [RAW], domain="plain"),
-        started("copy", 1, [RAW], [COPY], domain="plain"),
+        started("ingest", 0, [], [RAW], group="plain"),
+        started("copy", 1, [RAW], [COPY], group="plain"),
     )
     for barrier in range(1, 6):
         server.post(
-            committed("ingest", 10 * barrier, barrier, {}, {RAW: f"r{barrier}"}, domain="plain")
+            committed("ingest", 10 * barrier, barrier, {}, {RAW: f"r{barrier}"}, group="plain")
         )
     server.post(
         micro_batch("copy", 0, {RAW: read(None, "r1")}, {COPY: on(None, "c0")}, 91),
@@ -35,7 +35,7 @@ def blocked_by(server: Server) -> str:
 
 def test_of_two_writers_one_is_retired_and_the_table_replaced(lake: Server) -> None:
     lake.post(
-        started("other", 100, [RAW], [COPY], domain="plain"),
+        started("other", 100, [RAW], [COPY], group="plain"),
         micro_batch("other", 0, {RAW: read(None, "r3")}, {COPY: on("c1", "x0")}, 101),
     )
     reason = blocked_by(lake)
@@ -59,7 +59,7 @@ def test_a_table_that_was_restored_by_hand_goes_back_by_a_rollback(lake: Server)
         "/rollbacks", {"namespace": "iceberg://lake", "name": COPY, "barrier": 2, "apply": True}
     )
     late = 2_000_000_000.0  # after the rollback
-    lake.post(started("copy", late, [RAW], [COPY], domain="plain", run=2))
+    lake.post(started("copy", late, [RAW], [COPY], group="plain", run=2))
     again = micro_batch("copy", 2, {RAW: read("r2", "r4")}, {COPY: on("c1", "c3")}, late + 1, run=2)
     lake.post(again)
 
@@ -70,10 +70,10 @@ def test_a_table_that_was_restored_by_hand_goes_back_by_a_rollback(lake: Server)
 def test_a_stopped_job_is_restarted(lake: Server) -> None:
     lake.post(ended("copy", 120))
     between_runs = lake.versions(RAW)
-    lake.post(started("copy", 130, [RAW], [COPY], domain="plain", run=3))
+    lake.post(started("copy", 130, [RAW], [COPY], group="plain", run=3))
     lake.post(ended("copy", 140, "FAIL", run=3))
     reason = lake.versions(COPY)["blockedBy"][0]["reason"]
-    lake.post(started("copy", 150, [RAW], [COPY], domain="plain", run=4))
+    lake.post(started("copy", 150, [RAW], [COPY], group="plain", run=4))
     lake.post(micro_batch("copy", 2, {RAW: read("r2", "r5")}, {COPY: on("c1", "c2")}, 160, run=4))
 
     assert [one["snapshotId"] for one in between_runs["tables"]] == ["r5"]

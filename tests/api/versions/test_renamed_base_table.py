@@ -42,12 +42,12 @@ LATER = appended("ingest", 30, "db.b", "r3", "r2")
 def test_commits_under_the_new_name_are_the_next_barriers(
     server: Server, rename_last: bool
 ) -> None:
-    server.domain("d", "db.a")
+    server.group("d", "db.a")
     server.post(*FIRST)
     server.post(*([LATER, RENAMED] if rename_last else [RENAMED, LATER]))
     server.post(
-        started("make", 31, ["db.b"], ["db.t"], domain="d"),
-        committed("make", 32, 3, {"db.b": "r3"}, {"db.t": "t3"}, domain="d", aligned=False),
+        started("make", 31, ["db.b"], ["db.t"], group="d"),
+        committed("make", 32, 3, {"db.b": "r3"}, {"db.t": "t3"}, group="d", aligned=False),
     )
 
     assert server.barriers("db.b", "db.t") == {"db.b": 3, "db.t": 3}
@@ -56,7 +56,7 @@ def test_commits_under_the_new_name_are_the_next_barriers(
 
 def test_cuts_of_several_base_tables_go_on(server: Server) -> None:
     follower, now = Follower(server.engine), time.time()
-    server.domain("d", "db.a", "db.s")
+    server.group("d", "db.a", "db.s")
     server.post(*FIRST, appended("other", 11, "db.s", "s1"))
     attend(server.engine, follower, QUIET, now)
     assert server.barriers("db.a", "db.s") == {"db.a": 1, "db.s": 1}
@@ -76,10 +76,10 @@ def test_expiry_and_delays_are_asked_for_by_the_new_name(server: Server) -> None
         above = {f"db.{table}": f"r{number - 1}", "db.t": f"t{number - 1}"} if number > 1 else {}
         run = 1 if table == "a" else 2
         server.post(
-            started("fill", at - 1, [], [f"db.{table}"], domain="d", run=run),
-            committed("fill", at, number, {}, base, domain="d", run=run, parents=above),
-            started("make", at, [f"db.{table}"], ["db.t"], domain="d", run=run),
-            committed("make", at + 5, number, base, made, domain="d", run=run, parents=above),
+            started("fill", at - 1, [], [f"db.{table}"], group="d", run=run),
+            committed("fill", at, number, {}, base, group="d", run=run, parents=above),
+            started("make", at, [f"db.{table}"], ["db.t"], group="d", run=run),
+            committed("make", at + 5, number, base, made, group="d", run=run, parents=above),
         )
 
     for name in ("db.b", "db.a"):  # the old name leads to the table, while nobody else uses it
@@ -93,7 +93,7 @@ def test_expiry_and_delays_are_asked_for_by_the_new_name(server: Server) -> None
 
 
 def test_lease_that_was_taken_under_the_old_name_keeps_its_snapshots(server: Server) -> None:
-    server.domain("d", "db.a")
+    server.group("d", "db.a")
     server.post(*FIRST)
     lease = server.versions("db.a", leaseSeconds=600)
     server.post(RENAMED, LATER)
@@ -113,7 +113,7 @@ OTHER = [appended("other", 11, "db.b", "x1"), appended("other", 21, "db.b", "x2"
 
 
 def test_names_of_a_swap_mean_the_same_table_in_every_answer(server: Server) -> None:
-    server.domain("d", "db.b")
+    server.group("d", "db.b")
     server.post(*FIRST, *OTHER, *SWAP)
 
     refused = server.versions("db.b", consistency="strong", status=409)
@@ -133,11 +133,11 @@ def test_declaration_returns_where_the_first_rename_of_a_swap_looked_certain(
     server: Server,
 ) -> None:
     follower = Follower(server.engine)
-    server.domain("d", "db.a")
+    server.group("d", "db.a")
     server.post(*OTHER, *FIRST)
     server.post(SWAP[0])
     with follower.model() as model:
-        assert (LAKE, "db.tmp") in model.domain_of
+        assert (LAKE, "db.tmp") in model.group_of
     server.post(*SWAP[1:], appended("other", 60, "db.a", "x3", "x2"))
 
     assert server.snapshots("db.a") == server.snapshots("db.a", consistency="cut") == {"db.a": "x3"}
@@ -146,7 +146,7 @@ def test_declaration_returns_where_the_first_rename_of_a_swap_looked_certain(
         assert f"{name} was used by another table before" in str(refused)
     for reader in (follower, Follower(server.engine)):
         with reader.model() as model:
-            assert model.domain_of == {(LAKE, "db.a"): "d"}
+            assert model.group_of == {(LAKE, "db.a"): "d"}
             assert model.done[LAKE, "db.a"].order == [3]
 
 
@@ -154,7 +154,7 @@ def test_declared_name_that_a_swap_reused_before_gets_no_barrier_of_another_tabl
     server: Server,
 ) -> None:
     server.post(*FIRST, *OTHER, *SWAP)
-    server.domain("d", "db.b")
+    server.group("d", "db.b")
     server.post(appended("ingest", 60, "db.b", "r3", "r2"))
 
     assert server.barriers("db.b") == {"db.b": 1}
@@ -162,7 +162,7 @@ def test_declared_name_that_a_swap_reused_before_gets_no_barrier_of_another_tabl
 
 
 def test_numbers_of_barriers_go_on_where_a_name_begins_anew(server: Server) -> None:
-    server.domain("d", "db.b")
+    server.group("d", "db.b")
     server.post(*OTHER, *FIRST)
     assert server.barriers("db.b") == {"db.b": 2}
     server.post(*SWAP, appended("ingest", 60, "db.b", "r3", "r2"))
@@ -190,11 +190,11 @@ def test_rollback_of_a_table_that_was_renamed_since_is_planned_anew(
     follower = Follower(server.engine)
     for number, at in enumerate((10, 20, 30), 1):
         server.post(
-            started("fill", at - 1, [], ["db.a"], domain="d"),
-            committed("fill", at, number, {}, {"db.a": f"r{number}"}, domain="d"),
-            started("make", at, ["db.a"], ["db.t"], domain="d"),
+            started("fill", at - 1, [], ["db.a"], group="d"),
+            committed("fill", at, number, {}, {"db.a": f"r{number}"}, group="d"),
+            started("make", at, ["db.a"], ["db.t"], group="d"),
             committed("make", at + 5, number, {"db.a": f"r{number}"}, {"db.t": f"t{number}"},
-                      domain="d"),
+                      group="d"),
         )  # fmt: skip
     server.post(ended("make", 40, "COMPLETE"), ended("fill", 40, "COMPLETE"))
     with follower.model() as model:

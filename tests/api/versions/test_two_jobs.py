@@ -6,16 +6,16 @@ from fixtures.versions_server.events import LAKE, committed, ended, moment, run_
 from fixtures.versions_server.server import Server
 
 SOURCES = {"db.table_2": "13", "db.table_3": "12"}
-SECOND_STARTED = started("ETL 2", 20, list(SOURCES), ["db.table_6"], domain="pip5")
-SECOND_COMMITTED = committed("ETL 2", 30, 1, SOURCES, {"db.table_6": "15"}, domain="pip5")
+SECOND_STARTED = started("ETL 2", 20, list(SOURCES), ["db.table_6"], group="pip5")
+SECOND_COMMITTED = committed("ETL 2", 30, 1, SOURCES, {"db.table_6": "15"}, group="pip5")
 
 
 @pytest.fixture
 def lake(server: Server) -> Server:
     """ETL 1 made table_5@9 from table_2@13 and table_3@12."""
     server.post(
-        started("ETL 1", 0, list(SOURCES), ["db.table_5"], domain="pip5"),
-        committed("ETL 1", 10, 1, SOURCES, {"db.table_5": "9"}, domain="pip5"),
+        started("ETL 1", 0, list(SOURCES), ["db.table_5"], group="pip5"),
+        committed("ETL 1", 10, 1, SOURCES, {"db.table_5": "9"}, group="pip5"),
     )
     return server
 
@@ -39,7 +39,7 @@ def test_job_without_a_group_joins_the_group_of_its_sources(lake: Server) -> Non
     for table in ("table_2", "table_3"):
         lake.send("PUT", f"/register/source/ETL%202/iceberg%3A%2F%2Flake/db/{table}")
     lake.send("PUT", "/register/sink/ETL%202/iceberg%3A%2F%2Flake/db/table_6")
-    lake.post(started("ETL 2", 20, [], [], domain=None))
+    lake.post(started("ETL 2", 20, [], [], group=None))
     lake.ask("/jobs/decision", {"namespace": "default", "name": "ETL 2"})
 
     assert lake.rows("job_startup", "job", "table", "consistency_group") == {
@@ -92,7 +92,7 @@ def test_job_on_both_results_starts_from_their_version(lake: Server) -> None:
     lake.post(
         SECOND_STARTED,
         SECOND_COMMITTED,
-        started("ETL 3", 40, ["db.table_5", "db.table_6"], ["db.table_7"], domain="pip5"),
+        started("ETL 3", 40, ["db.table_5", "db.table_6"], ["db.table_7"], group="pip5"),
     )
     answer = lake.ask("/jobs/decision", {"namespace": "default", "name": "ETL 3"})
 

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Connection, Engine, event
 
 from fixtures.versions_server.events import LAKE, committed, started
-from strandline.core.versions.facts import DomainDeclared, Fact
+from strandline.core.versions.facts import Fact, GroupDeclared
 from strandline.core.versions.model import Model
 from strandline.runtime.follower import Follower
 from strandline.store.ingest.take import Caches, Record, take
@@ -14,8 +14,8 @@ from worlds.builders import encode
 
 A, JOB = (LAKE, "db.a"), ("default", "to_a")
 TOLD = (
-    started("to_a", 0, [], ["db.a"], domain="d"),
-    committed("to_a", 10, 1, {}, {"db.a": "a1"}, domain="d"),
+    started("to_a", 0, [], ["db.a"], group="d"),
+    committed("to_a", 10, 1, {}, {"db.a": "a1"}, group="d"),
 )
 
 
@@ -55,7 +55,7 @@ def test_decision_whose_commit_fails_changes_nothing(engine: Engine) -> None:
     follower = Follower(engine)
 
     def declare(_: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
-        return [DomainDeclared("d", (A,), now)], None
+        return [GroupDeclared("d", (A,), now)], None
 
     def fail(connection: Connection) -> None:
         if not connection.get_execution_options().get("strandline_reading"):

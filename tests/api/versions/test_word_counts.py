@@ -13,9 +13,9 @@ MADE = {"generator": (VALUE, 0), "count": (COUNT, 2), "sum": (SUM, 5)}
 def words(server: Server) -> Server:
     """Generator, count and sum run; nothing is committed yet."""
     server.post(
-        started("generator", 0, [], [VALUE], domain="words"),
-        started("count", 1, [VALUE], [COUNT], domain="words"),
-        started("sum", 2, [VALUE], [SUM], domain="words"),
+        started("generator", 0, [], [VALUE], group="words"),
+        started("count", 1, [VALUE], [COUNT], group="words"),
+        started("sum", 2, [VALUE], [SUM], group="words"),
     )
     return server
 
@@ -26,7 +26,7 @@ def commit(server: Server, job: str, barrier: int, run: int = 1) -> None:
     reads = {} if job == "generator" else {VALUE: f"v{barrier}"}
     writes = {made: f"{made.removeprefix('db.word_')[0]}{barrier}"}
     server.post(
-        committed(job, 10 * barrier + seconds, barrier, reads, writes, domain="words", run=run)
+        committed(job, 10 * barrier + seconds, barrier, reads, writes, group="words", run=run)
     )
 
 
@@ -61,7 +61,7 @@ def test_minimum_of_latest_barriers_is_no_version_after_a_skipped_one(words: Ser
 
 
 def test_job_gets_each_of_the_three_decisions(words: Server) -> None:
-    words.post(started("join", 3, [COUNT, SUM], ["db.joined"], domain="words"))
+    words.post(started("join", 3, [COUNT, SUM], ["db.joined"], group="words"))
 
     def ask(position: int | None) -> tuple[str, int | None, list[int]]:
         body = {"namespace": "default", "name": "join", "position": position}
@@ -104,7 +104,7 @@ def test_failed_job_stays_a_member_and_the_others_continue(words: Server) -> Non
         {"namespace": "iceberg://lake", "name": VALUE, "snapshotId": "v2"}
     ]
 
-    words.post(started("count", 40, [VALUE], [COUNT], domain="words", run=2))
+    words.post(started("count", 40, [VALUE], [COUNT], group="words", run=2))
     commit(words, "count", 2, run=2)
 
     assert words.snapshots(VALUE, COUNT, SUM) == {VALUE: "v2", COUNT: "c2", SUM: "s2"}
@@ -175,14 +175,14 @@ def test_commit_of_an_earlier_generation_does_not_count_after_a_rollback(words: 
         words.post(
             committed(
                 *("count", at, barrier, read, made),
-                domain="words",
+                group="words",
                 run=run,
                 generation=generation,
             )
         )
 
     a_year = 365 * 24 * 3600.0
-    words.post(started("count", 30, [VALUE], [COUNT], domain="words", run=2))
+    words.post(started("count", 30, [VALUE], [COUNT], group="words", run=2))
     count(2, -a_year, "of the second", run=2, generation=2)
     count(3, a_year, "of the first", run=1, generation=1)
 

@@ -73,8 +73,11 @@ def test_remote_streaming_query_is_reported_by_a_context_only_process(
         if event["job"]["name"] != "bank"
     ]
 
-    assert [event["eventType"] for event in ticks] == ["START", "RUNNING", "COMPLETE"]
-    barrier = ticks[1]["run"]["facets"]["strandline_barrier"]
+    types = [event["eventType"] for event in ticks]
+    between = ticks[1:-1]  # also heartbeats, where the machine is slow
+    barriers = [event["run"]["facets"].get("strandline_barrier") for event in between]
+    (barrier,) = filter(None, barriers)
+    assert (types[0], {*types[1:-1]}, types[-1]) == ("START", {"RUNNING"}, "COMPLETE")
     assert barrier["checkpointLocation"].endswith("/remote-checkpoint")
     assert len(barrier["sources"]) == 1
 

@@ -25,7 +25,7 @@ from strandline.core.versions.root_barriers import (
     to_cut,
 )
 from strandline.errors import RefusedError
-from worlds.barriers.history import DOMAIN, job, table
+from worlds.barriers.history import GROUP, job, table
 
 INTERVAL = 1.0
 TIMEOUT = 40.0
@@ -114,13 +114,13 @@ def _begin(world: Schedule) -> None:
     world.commits = {root: [] for root in world.roots}
     world.known = dict.fromkeys(world.roots, 0)
     world.lake = {asking.writes: {} for asking in world.jobs}
-    world.log = [facts.DomainDeclared(DOMAIN, tuple(world.roots), world.now())]
+    world.log = [facts.GroupDeclared(GROUP, tuple(world.roots), world.now())]
     world.log += [_started(world, asking) for asking in world.jobs]
 
 
 def _started(world: Schedule, asking: Asking) -> facts.RunStarted:
     reads, writes = tuple(asking.reads), (asking.writes,)
-    return facts.RunStarted(job(asking.name), _run(asking), world.now(), DOMAIN, reads, writes)
+    return facts.RunStarted(job(asking.name), _run(asking), world.now(), GROUP, reads, writes)
 
 
 def _run(asking: Asking) -> str:
@@ -164,8 +164,8 @@ def cut(world: Schedule) -> None:
     server = world.server()
     look_at = Server(fold(world, server), heads=_heads(world)) if world.locked else server
     now = world.now()
-    for domain in to_cut(look_at.model, INTERVAL, now):
-        world.log += cut_through(look_at.model, domain, look_at.heads, now)
+    for group in to_cut(look_at.model, INTERVAL, now):
+        world.log += cut_through(look_at.model, group, look_at.heads, now)
     for root in single_roots(look_at.model):
         world.log += cut_each_commit(
             root, world.commits[root.table][: world.known[root.table]], now
@@ -192,7 +192,7 @@ def ask(world: Schedule, asking: Asking) -> None:
     model = fold(world, world.server())
     sources = {source: model.done.get(source, Completions()) for source in asking.reads}
     if world.aligned:
-        overdue = model.domain(DOMAIN).overdue(TIMEOUT, world.now())
+        overdue = model.group(GROUP).overdue(TIMEOUT, world.now())
         asking.decision = decide(sources, asking.position, overdue)
     else:
         newest = {
@@ -218,7 +218,7 @@ def write(world: Schedule, asking: Asking) -> None:
     asking.written = facts.BarrierCommitted(
         job(asking.name),
         _run(asking),
-        DOMAIN,
+        GROUP,
         decision.barrier,
         at,
         at,
@@ -275,7 +275,7 @@ def roll_back(world: Schedule) -> None:
     barrier = wanted.barrier or 0
     world.generation += 1
     at = world.now() if world.dated else float("-inf")
-    world.log.append(facts.RolledBack(DOMAIN, wanted.tables, barrier, at))
+    world.log.append(facts.RolledBack(GROUP, wanted.tables, barrier, at))
     for other in world.jobs:
         if other.writes in wanted.tables:
             world.lake[other.writes] = {
@@ -315,7 +315,7 @@ def faults(world: Schedule) -> list[str]:
             continue
         for of, barrier, snapshot in shown:
             accepted = model.done[of].of.get(barrier)
-            key = (of, barrier, model.domain(DOMAIN).generation)
+            key = (of, barrier, model.group(GROUP).generation)
             if (
                 accepted is not None
                 and accepted.snapshot == snapshot

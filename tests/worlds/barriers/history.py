@@ -12,7 +12,7 @@ from random import Random
 from strandline.core.versions import facts
 from strandline.core.versions.facts import Job, Table
 
-DOMAIN = "bank"
+GROUP = "bank"
 
 
 def table(name: str) -> Table:
@@ -78,7 +78,7 @@ def small_world(random: Random, jobs: int = 5) -> World:
 
 def history(world: World, steps: int) -> Iterator[facts.Fact]:
     """Facts as they arrive: most at once, some late, some twice."""
-    yield facts.DomainDeclared(DOMAIN, tuple(world.roots), world.tick())
+    yield facts.GroupDeclared(GROUP, tuple(world.roots), world.tick())
     for _ in range(steps):
         happened = act(world)
         for fact in happened:
@@ -132,7 +132,7 @@ def cut(world: World) -> facts.Fact:
             snapshot = before
         world.truth[root][world.barrier] = snapshot
         made.append(facts.WrittenSnapshot(root, snapshot, before))
-    return facts.RootsCut(DOMAIN, world.barrier, tuple(made), world.tick())
+    return facts.RootsCut(GROUP, world.barrier, tuple(made), world.tick())
 
 
 def start(world: World, worker: Worker) -> list[facts.Fact]:
@@ -142,10 +142,10 @@ def start(world: World, worker: Worker) -> list[facts.Fact]:
     at, reads, writes = world.tick(), tuple(worker.reads), (worker.writes,)
     announced: list[facts.Fact] = []
     if world.random.random() < 0.3:
-        announced = [facts.JobRegistered(worker.job, reads, writes, at, DOMAIN)]
+        announced = [facts.JobRegistered(worker.job, reads, writes, at, GROUP)]
     return [
         *announced,
-        facts.RunStarted(worker.job, run_id(worker), world.tick(), DOMAIN, reads, writes),
+        facts.RunStarted(worker.job, run_id(worker), world.tick(), GROUP, reads, writes),
     ]
 
 
@@ -192,7 +192,7 @@ def written(world: World, worker: Worker, barrier: int, snapshot: str) -> facts.
     return facts.BarrierCommitted(
         worker.job,
         run_id(worker),
-        DOMAIN,
+        GROUP,
         barrier,
         started,
         world.tick(),

@@ -53,7 +53,7 @@ class Oracle:
 
     def _learn(self, fact: facts.Fact) -> None:
         match fact:
-            case facts.DomainDeclared():
+            case facts.GroupDeclared():
                 self.roots |= set(fact.roots)
                 self.known |= set(fact.roots)
             case facts.RootsCut():
@@ -89,7 +89,7 @@ class Oracle:
         return self.done[table]
 
     def _contradicted(self, table: Table, barrier: int, snapshot: str) -> bool:
-        inputs = [one for one in self.used.get((table, snapshot), ()) if self.managed(one.table)]
+        inputs = [one for one in self.used.get((table, snapshot), ()) if self.tracked(one.table)]
         return any(
             one.snapshot not in self._believe(one.table).get(barrier, {one.snapshot: 0.0})
             for one in inputs
@@ -158,7 +158,7 @@ class Oracle:
             self.carrying[table], self.floor[table] = kept, fact.at
         self.generation += 1
 
-    def managed(self, table: Table) -> bool:
+    def tracked(self, table: Table) -> bool:
         """Written by exactly one tracked job, or a base table."""
         writers = self.writers(table)
         return len(writers) == 1 or (not writers and table in self.roots)
@@ -169,7 +169,7 @@ class Oracle:
 
     def links(self, member: Member) -> set[Table]:
         """A job's tracked tables."""
-        return {table for table in member.reads | member.writes if self.managed(table)}
+        return {table for table in member.reads | member.writes if self.tracked(table)}
 
     def pipeline(self, table: Table, barrier: int) -> set[Table]:
         """Everything reachable over members that count at a barrier."""
@@ -220,7 +220,7 @@ class Oracle:
         for _, member in sorted(self.jobs.items()):
             links = self.links(member)
             of_group = (member.reads | member.writes) & self.known
-            if not all(map(self.managed, of_group)) or not links & member.writes:
+            if not all(map(self.tracked, of_group)) or not links & member.writes:
                 member.counts_from, member.connected = None, set()
             elif member.counts_from is None or member.connected != links:
                 member.counts_from, member.connected = None, set()

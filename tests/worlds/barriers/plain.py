@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from strandline.core.versions import facts
 from strandline.core.versions.facts import Job, Table
-from worlds.barriers.history import DOMAIN, job, table
+from worlds.barriers.history import GROUP, job, table
 
 Kind = Literal["stream", "batch"]
 
@@ -94,7 +94,7 @@ def plain_history(world: PlainWorld, steps: int, late: float = 0.3) -> Iterator[
 
     Which jobs there are is known from the start.
     """
-    yield facts.DomainDeclared(DOMAIN, tuple(world.roots), world.tick())
+    yield facts.GroupDeclared(GROUP, tuple(world.roots), world.tick())
     for one in world.jobs:
         yield started(world, one)
     waiting: list[facts.Fact] = []
@@ -117,7 +117,7 @@ def started(world: PlainWorld, one: Plain) -> facts.RunStarted:
         one.job,
         run_of(one),
         world.tick(),
-        DOMAIN,
+        GROUP,
         tuple(one.reads),
         (one.writes,),
         batch=one.kind == "batch",
@@ -152,7 +152,7 @@ def cut(world: PlainWorld) -> facts.Fact:
         before = world.cuts.get(barrier - 1, {}).get(root)
         made.append(facts.WrittenSnapshot(root, line[-1], before))
     world.cuts[barrier] = {one.table: one.snapshot for one in made}
-    return facts.RootsCut(DOMAIN, barrier, tuple(made), world.tick())
+    return facts.RootsCut(GROUP, barrier, tuple(made), world.tick())
 
 
 def restart(world: PlainWorld, one: Plain) -> list[facts.Fact]:
@@ -171,7 +171,7 @@ def replayed(one: Plain) -> facts.Fact:
     last = one.last
     assert last is not None
     return facts.BarrierCommitted(
-        last.job, run_of(one), last.domain, last.barrier, last.started, last.committed, last.written, last.used,
+        last.job, run_of(one), last.group, last.barrier, last.started, last.committed, last.written, last.used,
         batch=last.batch, stated=False, query=last.query,
     )  # fmt: skip
 
@@ -234,7 +234,7 @@ def micro_batch_fact(
         if one_made is not None
     ]
     one.last = facts.BarrierCommitted(
-        one.job, run_of(one), DOMAIN, one.batch + 1, started_at, world.tick(), tuple(written), used, batch=one.batch,
+        one.job, run_of(one), GROUP, one.batch + 1, started_at, world.tick(), tuple(written), used, batch=one.batch,
         stated=False, query=f"{one.job[1]}/q{one.query}",
     )  # fmt: skip
     return one.last
@@ -262,7 +262,7 @@ def run_batch(world: PlainWorld, one: Plain) -> list[facts.Fact]:
     used = tuple(facts.Used(source, snapshot, aligned=False) for source, snapshot in read.items())
     return [
         facts.BarrierCommitted(
-            one.job, run_of(one), DOMAIN, 0, started_at, world.tick(), (made,), used, stated=False
+            one.job, run_of(one), GROUP, 0, started_at, world.tick(), (made,), used, stated=False
         )
     ]  # fmt: skip
 

@@ -10,7 +10,7 @@ from strandline.core.versions.model import Model
 from strandline.core.versions.rollback import plan
 from strandline.core.versions.strong_weak import strong, weak
 from strandline.errors import RefusedError
-from worlds.barriers.history import DOMAIN, World, history, recomputed, run_id, small_world
+from worlds.barriers.history import GROUP, World, history, recomputed, run_id, small_world
 from worlds.barriers.oracle import Oracle
 
 Outcome = int | str
@@ -47,8 +47,8 @@ def rolled_back(world: World, model: Model) -> list[facts.Fact]:
     The facts that a collector sees of it.
     """
     worker = world.random.choice(world.workers)
-    known = sorted(world.truth[worker.writes].keys() & model.domain(DOMAIN).births.keys())
-    if not model.is_managed(worker.writes) or not known:
+    known = sorted(world.truth[worker.writes].keys() & model.group(GROUP).births.keys())
+    if not model.is_tracked(worker.writes) or not known:
         return []
     wanted = plan(model, worker.writes, world.random.choice(known))
     barrier = wanted.barrier or 0
@@ -64,7 +64,7 @@ def rolled_back(world: World, model: Model) -> list[facts.Fact]:
                 b: s for b, s in world.truth[other.writes].items() if b <= barrier
             }
             other.position, other.head = barrier, world.truth[other.writes].get(barrier)
-    return [*stopped, facts.RolledBack(DOMAIN, wanted.tables, barrier, world.tick())]
+    return [*stopped, facts.RolledBack(GROUP, wanted.tables, barrier, world.tick())]
 
 
 def world_descendants(world: World, wanted: Table) -> set[Table]:
@@ -94,7 +94,7 @@ def strong_barriers_of(model: Model, tables: list[Table]) -> set[int]:
 
 def strong_by_definition(oracle: Oracle, table: Table) -> Outcome:
     """The same, from the definitions."""
-    if not oracle.managed(table) and not oracle.done.get(table):
+    if not oracle.tracked(table) and not oracle.done.get(table):
         return "untracked"
     version = oracle.version(table)
     return "no_version" if version is None else version
@@ -110,11 +110,11 @@ def weak_of(model: Model, tables: list[Table]) -> dict[Table, int] | str:
 
 def weak_by_definition(oracle: Oracle, tables: list[Table]) -> dict[Table, int] | str:
     """The same, from the definitions."""
-    managed = {table for table in tables if oracle.managed(table) or oracle.done.get(table)}
-    common = oracle.common(managed) if managed else None
-    if managed and common is None:
+    tracked = {table for table in tables if oracle.tracked(table) or oracle.done.get(table)}
+    common = oracle.common(tracked) if tracked else None
+    if tracked and common is None:
         return "no_version"
-    return {table: common for table in managed if common is not None}
+    return {table: common for table in tracked if common is not None}
 
 
 def shows_the_truth(world: World, model: Model, table: Table, query: Sequence[Table] = ()) -> bool:

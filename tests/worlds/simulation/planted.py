@@ -120,8 +120,8 @@ BUGS = {
     ),
     "a lost commit is believed": Bug(
         f"{TRANSPORTS}.partitions",
-        "        if all(found[partition] == self._held[partition].next_offset for partition in part):\n            return None\n",
-        "        if all(found[partition] == self._held[partition].next_offset for partition in part):\n"
+        "        if all(places[partition] == self._held[partition].next_offset for partition in part):\n            return None\n",
+        "        if all(places[partition] == self._held[partition].next_offset for partition in part):\n"
         "            self._moved(part, uncertain)\n            return uncertain\n",
         "a commit that failed is taken for done: its records are skipped",
     ),

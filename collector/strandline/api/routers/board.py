@@ -20,14 +20,14 @@ from strandline.core.openlineage.names import named
 from strandline.core.versions.delays import staleness
 from strandline.core.versions.facts import Table
 from strandline.core.versions.members import version, versions
-from strandline.core.versions.model import Domain, Model, upstream_first
+from strandline.core.versions.model import Group, Model, upstream_first
 from strandline.core.versions.strong_weak import held_by
 from strandline.errors import NotFoundError
 from strandline.questions.versions import BoardQuery
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.sql.engine import read_from
 from strandline.store.versions.answers import holders_answer
-from strandline.store.versions.hidden_names import sees_domain
+from strandline.store.versions.hidden_names import sees_group
 from strandline.store.versions.snapshot_history import heads_of
 
 router = APIRouter(prefix="/api/v2", tags=["versions"], route_class=Route)
@@ -57,22 +57,22 @@ def get_board(query: Annotated[BoardQuery, InQuery()], session: ReadSession) -> 
     """
     name, now = query.group, time.time()
     with session.follower.model() as model:
-        domain = _domain_called(model, name, session.access)
+        group = _group_called(model, name, session.access)
         up_to = query.up_to
         whole = _tables(model, name)
         tables = [table for table in whole if session.access.allows(table[0])]
-        order = [barrier for barrier in domain.order if up_to is None or barrier <= up_to]
+        order = [barrier for barrier in group.order if up_to is None or barrier <= up_to]
         shown, gap_after = _window(order, _strong(model, whole), query.columns)
         rows = [_row(model, table, shown, now) for table in tables]
         held = holders_answer(held_by(model, tables), now)
-        births = {str(barrier): domain.births[barrier] for barrier in shown}
-        hidden = _hidden(domain.order, shown)
+        births = {str(barrier): group.births[barrier] for barrier in shown}
+        hidden = _hidden(group.order, shown)
     with read_from(session.engine) as connection:
         _label(connection, dict(zip(tables, rows, strict=True)))
     return {
         "group": name,
-        "generation": domain.generation,
-        "newest": domain.newest,
+        "generation": group.generation,
+        "newest": group.newest,
         "barriers": shown,
         "gapAfter": gap_after,
         "births": births,
@@ -85,7 +85,7 @@ def get_board(query: Annotated[BoardQuery, InQuery()], session: ReadSession) -> 
 
 def _strong(model: Model, tables: Sequence[Table]) -> int | None:
     """Return the barrier at which all tables agree, as far as they have one."""
-    barriers = versions(model, filter(model.is_managed, tables)).values()
+    barriers = versions(model, filter(model.is_tracked, tables)).values()
     return min((barrier for barrier in barriers if barrier is not None), default=None)
 
 
@@ -114,16 +114,16 @@ def _hidden(order: Sequence[int], shown: Sequence[int]) -> dict[str, int]:
 
 
 def _tables(model: Model, name: str) -> list[Table]:
-    return upstream_first(model, [table for table, of in model.domain_of.items() if of == name])
+    return upstream_first(model, [table for table, of in model.group_of.items() if of == name])
 
 
-def _domain_called(model: Model, name: str, access: Access) -> Domain:
+def _group_called(model: Model, name: str, access: Access) -> Group:
     """Return the group, or a NotFoundError with those that the key sees."""
-    domain = model.domains.get(name)
-    if domain is None or not sees_domain(model, access, name):
-        others = (one for one in sorted(model.domains) if one and sees_domain(model, access, one))
+    group = model.groups.get(name)
+    if group is None or not sees_group(model, access, name):
+        others = (one for one in sorted(model.groups) if one and sees_group(model, access, one))
         raise NotFoundError(f"unknown group: {name!r}", [f"group:{one}" for one in others])
-    return domain
+    return group
 
 
 def _label(connection: Connection, rows: Mapping[Table, dict[str, Any]]) -> None:
@@ -136,16 +136,16 @@ def _label(connection: Connection, rows: Mapping[Table, dict[str, Any]]) -> None
 
 def _row(model: Model, table: Table, shown: Sequence[int], now: float) -> dict[str, Any]:
     done, writer = model.done[table], model.writer(table)
-    managed = model.is_managed(table)
-    age = staleness(model, table, now) if managed else None
+    tracked = model.is_tracked(table)
+    age = staleness(model, table, now) if tracked else None
     return {
         **named(table),
         "baseTable": table in model.roots or not model.sources(table),
         "sources": sorted(model.sources(table)),
         "writer": _writer(model, writer) if writer is not None else None,
-        "state": "untracked" if not managed else "joining" if model.is_joining(table) else "counts",
-        "why": None if managed else model.why_unmanaged(table),
-        "strong": version(model, [table]) if managed else None,
+        "state": "untracked" if not tracked else "joining" if model.is_joining(table) else "counts",
+        "why": None if tracked else model.why_untracked(table),
+        "strong": version(model, [table]) if tracked else None,
         "weak": done.last,
         "stalenessSeconds": round(age.seconds, 3) if age is not None else None,
         "cells": [_cell(model, table, barrier) for barrier in shown],

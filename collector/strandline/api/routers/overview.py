@@ -32,7 +32,7 @@ from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.received_tables import raw_events
 from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.schema.version_tables import version_facts
-from strandline.store.versions.hidden_names import sees_domain
+from strandline.store.versions.hidden_names import sees_group
 
 router = APIRouter(prefix="/api/v2", tags=["overview"], route_class=Route)
 LOOK_SECONDS = 0.5
@@ -73,11 +73,11 @@ def get_overview(session: ReadSession) -> dict[str, Any]:
     now = session.now.timestamp()
     with session.follower.model() as model:
         troubles, of_tables = model_troubles(model, session.settings.alert_staleness_seconds, now)
-        named = [name for name in sorted(model.domains) if model.domains[name].newest]
-        domains = [
-            _domain(model, name, now) for name in named if sees_domain(model, session.access, name)
+        named = [name for name in sorted(model.groups) if model.groups[name].newest]
+        groups = [
+            _group(model, name, now) for name in named if sees_group(model, session.access, name)
         ]
-        tables = list(model.domain_of)
+        tables = list(model.group_of)
     with session.connected() as connection:
         troubles = [*store_troubles(connection, of_tables, now), *troubles]
         counts = _counts(connection, session.micros)
@@ -92,7 +92,7 @@ def get_overview(session: ReadSession) -> dict[str, Any]:
         **counts,
         "attention": attention[:MOST_SHOWN],
         "attentionCount": len(troubles),
-        "groups": [_labelled(domain, labels) for domain in domains],
+        "groups": [_labelled(group, labels) for group in groups],
     }
 
 
@@ -121,10 +121,10 @@ def _counts(connection: Connection, now: int) -> dict[str, int]:
     }
 
 
-def _labelled(domain: dict[str, Any], labels: Mapping[Table, str]) -> dict[str, Any]:
-    tables = [named(table) | {"label": labels.get(table, table[1])} for table in domain["tables"]]
-    stalest = domain["stalest"]
-    return domain | {
+def _labelled(group: dict[str, Any], labels: Mapping[Table, str]) -> dict[str, Any]:
+    tables = [named(table) | {"label": labels.get(table, table[1])} for table in group["tables"]]
+    stalest = group["stalest"]
+    return group | {
         "tables": tables,
         "stalest": None if stalest is None else labels.get(stalest, stalest[1]),
     }
@@ -159,10 +159,10 @@ def _attention(trouble: Trouble) -> dict[str, Any]:
     return {"text": trouble.text, "node": node, "runId": trouble.run}
 
 
-def _domain(model: Model, name: str, now: float) -> dict[str, Any]:
-    domain = model.domains[name]
+def _group(model: Model, name: str, now: float) -> dict[str, Any]:
+    group = model.groups[name]
     tables = sorted(
-        table for table, of in model.domain_of.items() if of == name and model.is_managed(table)
+        table for table, of in model.group_of.items() if of == name and model.is_tracked(table)
     )
     barriers = versions(model, tables).values()
     worst = max(
@@ -172,9 +172,9 @@ def _domain(model: Model, name: str, now: float) -> dict[str, Any]:
     )
     return {
         "name": name,
-        "newest": domain.newest,
+        "newest": group.newest,
         "strong": min((barrier for barrier in barriers if barrier is not None), default=None),
-        "generation": domain.generation,
+        "generation": group.generation,
         "tables": tables,
         "stalenessSeconds": round(worst.seconds, 3) if worst else 0,
         "stalest": worst.table if worst and worst.seconds > 0 else None,

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from strandline.api.http.route import Route, refused
 from strandline.api.http.session import IngestSession, ReadSession
-from strandline.api.writer.senders import refuse_domain
+from strandline.api.writer.senders import refuse_group
 from strandline.core.openlineage.names import TableName, bare, id_of, stored_name
 from strandline.core.versions.facts import Fact, JobRegistered, JobRetired
 from strandline.core.versions.model import Model
@@ -58,14 +58,14 @@ def register(
 
     def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
         found = table_to_register(connection, model, _place(catalog, database, table))
-        domain = bare(query.group) if query.group else None
-        if domain:
-            refuse_domain(connection, domain, id_of("job", *announced), session.access)
+        group = bare(query.group) if query.group else None
+        if group:
+            refuse_group(connection, group, id_of("job", *announced), session.access)
         # a writer of another's table would take its strong versions away
         session.access.require([announced, found])
         reads, writes = ((found,), ()) if direction == "source" else ((), (found,))
-        wanted = JobRegistered(announced, reads, writes, now, domain)
-        call(connection, model, {found, *model.domain_of})
+        wanted = JobRegistered(announced, reads, writes, now, group)
+        call(connection, model, {found, *model.group_of})
         refuse_registration(model, wanted)
         for written in writes:
             refuse_live_writers(connection, model, announced, written)
@@ -106,9 +106,9 @@ def get_version(
     with session.follower.question(session.access) as (connection, model):
         named = table_at(connection, model, _place(catalog, database, table))
         call(connection, model, [named])
-        managed = (strong if consistency == "strong" else weak)(model, [named])
+        tracked = (strong if consistency == "strong" else weak)(model, [named])
     with read_from(session.engine) as connection:
-        (one,) = with_latest(connection, managed, [named])
+        (one,) = with_latest(connection, tracked, [named])
     barrier = one.barrier if isinstance(one, Reading) else None
     return {"version": barrier, "snapshotId": one.snapshot}
 

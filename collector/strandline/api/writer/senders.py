@@ -20,14 +20,14 @@ from strandline.core.changes.extract import changes_of
 from strandline.core.changes.extraction import SINK, Stamp
 from strandline.core.changes.lineage import EventChange, JobLineage, LineageSeen
 from strandline.core.changes.memory import BoundedCache, Memory
-from strandline.core.changes.rows import AliasSet, BarrierSeen, DatasetSeen, JobDomain, RunSeen
+from strandline.core.changes.rows import AliasSet, BarrierSeen, DatasetSeen, JobGroup, RunSeen
 from strandline.core.openlineage.events import decoded
 from strandline.core.openlineage.names import LONGEST_NAMESPACE, stored_name
 from strandline.errors import ForbiddenError, InvalidEventError
 from strandline.store.ingest.take import Record
 from strandline.store.schema.dataset_tables import datasets
-from strandline.store.schema.run_tables import job_domains, jobs, runs
-from strandline.store.schema.version_tables import domain_roots
+from strandline.store.schema.run_tables import job_groups, jobs, runs
+from strandline.store.schema.version_tables import group_roots
 from strandline.store.sql.engine import read_from
 
 REMEMBERED = 50_000
@@ -41,7 +41,7 @@ class Claims(NamedTuple):
 
     runs: frozenset[int]
     job: int
-    domains: frozenset[str]
+    groups: frozenset[str]
 
 
 class Senders:
@@ -95,7 +95,7 @@ class Senders:
         A run or group once found to be the key's stays so, and is remembered.
         """
         asked: list[tuple[Any, ...]] = [(access.patterns, "run", run) for run in claims.runs]
-        asked += [(access.patterns, claims.job, domain) for domain in claims.domains]
+        asked += [(access.patterns, claims.job, group) for group in claims.groups]
         with self._lock:
             if all(self._own.get(one) for one in asked):
                 return
@@ -103,9 +103,9 @@ class Senders:
             own: list[tuple[Any, ...]] = [
                 (access.patterns, "run", run) for run in own_runs(connection, claims, access)
             ]
-            for domain in claims.domains:
-                joined = refuse_domain(connection, domain, claims.job, access)
-                own += [(access.patterns, claims.job, domain)] if joined else []
+            for group in claims.groups:
+                joined = refuse_group(connection, group, claims.job, access)
+                own += [(access.patterns, claims.job, group)] if joined else []
         with self._lock:
             for one in own:
                 self._own.put(one, value=True)
@@ -125,7 +125,7 @@ def own_runs(connection: Connection, claims: Claims, access: Access) -> list[int
     return [row.id for row in rows]
 
 
-def refuse_domain(connection: Connection, domain: str, job: int, access: Access) -> bool:
+def refuse_group(connection: Connection, group: str, job: int, access: Access) -> bool:
     """Return True if the job is in this group already.
 
     Raises:
@@ -133,25 +133,23 @@ def refuse_domain(connection: Connection, domain: str, job: int, access: Access)
     """
     if access.everything:
         return True
-    members = select(jobs.c.id, jobs.c.namespace).join(
-        job_domains, job_domains.c.job_id == jobs.c.id
-    )
+    members = select(jobs.c.id, jobs.c.namespace).join(job_groups, job_groups.c.job_id == jobs.c.id)
     by_id = {
         row.id: row.namespace
-        for row in connection.execute(members.where(job_domains.c.domain == domain))
+        for row in connection.execute(members.where(job_groups.c.group_name == group))
     }
     if job in by_id:
         return True
     roots = select(datasets.c.namespace).join(
-        domain_roots, domain_roots.c.dataset_id == datasets.c.id
+        group_roots, group_roots.c.dataset_id == datasets.c.id
     )
     namespaces = {
         *by_id.values(),
-        *connection.scalars(roots.where(domain_roots.c.domain == domain)),
+        *connection.scalars(roots.where(group_roots.c.group_name == group)),
     }
-    inferred = domain.startswith(INFERRED) and not access.allows_text(domain.removeprefix(INFERRED))
+    inferred = group.startswith(INFERRED) and not access.allows_text(group.removeprefix(INFERRED))
     if inferred or not all(map(access.allows, namespaces)):
-        raise ForbiddenError(f"group {domain!r} has jobs or tables outside this key's namespaces")
+        raise ForbiddenError(f"group {group!r} has jobs or tables outside this key's namespaces")
     return False
 
 
@@ -202,9 +200,9 @@ def _lineages(found: Sequence[EventChange]) -> list[JobLineage]:
 
 def _claims_of(found: Sequence[EventChange]) -> Claims:
     own = [one.id for one in found if isinstance(one, RunSeen) and not one.design]
-    domains = {one.domain for one in found if isinstance(one, JobDomain | BarrierSeen)} - {""}
+    groups = {one.group_name for one in found if isinstance(one, JobGroup | BarrierSeen)} - {""}
     jobs_ = [lineage.job.id for lineage in _lineages(found)]
-    return Claims(frozenset(own), jobs_[0] if jobs_ else 0, frozenset(domains))
+    return Claims(frozenset(own), jobs_[0] if jobs_ else 0, frozenset(groups))
 
 
 def with_sender(value: bytes, patterns: Sequence[str]) -> bytes:

@@ -45,7 +45,7 @@ def run(options: Namespace, settings: Settings) -> int:
             connection: Connection, model: Model, now: float
         ) -> tuple[Sequence[Fact], tuple[dict[str, Any], list[str]]]:
             found = _planned(connection, model, options)
-            back = RolledBack(found.domain, found.tables, found.barrier or 0, now)
+            back = RolledBack(found.group, found.tables, found.barrier or 0, now)
             outside = jobs_outside(connection, found.tables, found.jobs)
             answer = plan_answer(found) | {"outside": [outside_answer(one) for one in outside]}
             if options.done:
@@ -76,10 +76,10 @@ def _planned(
     connection: Connection, model: Model, options: Namespace, tables: LakeTables | None = None
 ) -> Plan:
     """Return the plan; with `tables`, to snapshots that these still have."""
-    call(connection, model, model.domain_of)
+    call(connection, model, model.group_of)
     table = table_called(connection, model, options.table)
-    domain = model.domain_at(table)
-    newest = (domain.newest if domain is not None else None) or 0
+    group = model.group_at(table)
+    newest = (group.newest if group is not None else None) or 0
     lost = {job_called(model, text): newest + 1 for text in options.lost_state}
     stored = stored_tables(connection, descendants(model, table))
 
@@ -97,7 +97,7 @@ def _execute(options: Namespace, settings: Settings) -> int:
         if opened.raised:
             _say(
                 f"done already: generation {opened.plan.generation} of group "
-                f"{opened.plan.domain} has begun"
+                f"{opened.plan.group} has begun"
             )
             _say(_restart(opened.plan))
             return 0
@@ -110,16 +110,16 @@ def _execute(options: Namespace, settings: Settings) -> int:
             return 0
         begin(follower, opened)
         executor.carry_out(_say)
-    _say(f"generation {opened.plan.generation} of group {opened.plan.domain} has begun")
+    _say(f"generation {opened.plan.generation} of group {opened.plan.group} has begun")
     _say(_restart(opened.plan))
     return 0
 
 
 def _opened(connection: Connection, model: Model, options: Namespace, tables: LakeTables) -> Open:
     """Return the rollback that was begun and is not over, else a new one of what is still there."""
-    call(connection, model, model.domain_of)
+    call(connection, model, model.group_of)
     table = table_called(connection, model, options.table)
-    there = open_rollback(connection, model, model.domain_of.get(table, ""))
+    there = open_rollback(connection, model, model.group_of.get(table, ""))
     same = there is not None and (there.table, there.barrier) == (table, options.barrier)
     if there is not None and same and not (there.raised and running_jobs(model, there.plan)):
         return there  # else it is over: its jobs were started again
@@ -138,7 +138,7 @@ def _say(line: str) -> None:
 def _begun(found: Plan, running: Sequence[str], unchecked: Sequence[str]) -> list[str]:
     where = f"barrier {found.barrier}" if found.barrier is not None else "the base tables"
     begun = (
-        f"generation {found.generation} of group {found.domain} has begun: its versions go "
+        f"generation {found.generation} of group {found.group} has begun: its versions go "
         f"on from {where}"
     )
     return [
@@ -171,7 +171,7 @@ def _lines(found: Plan, called: Called) -> list[str]:
     lines = [
         (
             f"{found.kind} plan {_where(found)}; then generation {found.generation} of "
-            f"group {found.domain} begins"
+            f"group {found.group} begins"
         )
     ]
     for number, step in enumerate(found.steps, 1):

@@ -23,7 +23,7 @@ from strandline.core.changes.rows import (
     BarrierSeen,
     EdgesUsed,
     FacetsSeen,
-    JobDomain,
+    JobGroup,
     JobSeen,
     ParentIds,
     Parents,
@@ -349,7 +349,7 @@ def _barrier_rows(run_id: int, job_id: int, facets: Facets, stamp: Stamp) -> lis
         return []
     changes: list[EventChange] = []
     if barrier.group:
-        changes.append(JobDomain(job_id, key_text(barrier.group), stamp.at, stamp.hash))
+        changes.append(JobGroup(job_id, key_text(barrier.group), stamp.at, stamp.hash))
     number, phase = barrier.number, _PHASES.get(barrier.phase)
     if number is None or phase is None:
         return changes
@@ -357,7 +357,7 @@ def _barrier_rows(run_id: int, job_id: int, facets: Facets, stamp: Stamp) -> lis
         job_id=job_id,
         query_id=key_text(barrier.query_id or ""),
         barrier=number,
-        domain=key_text(barrier.group or ""),
+        group_name=key_text(barrier.group or ""),
         engine=clean(barrier.engine or ""),
         batch_id=barrier.batch_id,
         phase=phase,

@@ -42,11 +42,11 @@ class JobSeen(NamedTuple):
         )
 
 
-class JobDomain(NamedTuple):
+class JobGroup(NamedTuple):
     """A barrier facet put the job into a group."""
 
     job_id: int
-    domain: str
+    group_name: str
     at: int
     hash: int
 
@@ -306,7 +306,7 @@ class BarrierSeen(NamedTuple):
     job_id: int
     query_id: str
     barrier: int
-    domain: str
+    group_name: str
     engine: str
     batch_id: int | None
     phase: int
@@ -363,7 +363,7 @@ class SnapshotUsed(NamedTuple):
 Change = (
     NamespaceSeen
     | JobSeen
-    | JobDomain
+    | JobGroup
     | RunSeen
     | RunParent
     | RunLease
@@ -404,7 +404,7 @@ _STAMP = ("at", "hash")
 FOLDS: dict[type[Change], Fold] = {
     NamespaceSeen: Fold("namespaces", ("id",)),
     JobSeen: Fold("jobs", ("id",), least=("first_at",), most=("newest_at", "noise", "data")),
-    JobDomain: Fold("job_domains", ("job_id",), _STAMP),
+    JobGroup: Fold("job_groups", ("job_id",), _STAMP),
     RunSeen: Fold(
         "runs",
         ("id",),

@@ -16,10 +16,10 @@ from strandline.core.versions.completing import complete, let_go
 from strandline.core.versions.completions import Completion, Completions
 from strandline.core.versions.derive import forget_steps, note_step, settle
 from strandline.core.versions.facts import Table, Used
-from strandline.core.versions.managed_jobs import (
+from strandline.core.versions.group_jobs import (
     NO_TABLES,
     Ending,
-    ManagedJob,
+    GroupJob,
     ReadAndWritten,
     Registration,
     Retirement,
@@ -40,11 +40,11 @@ def apply(model: Model, fact: facts.Fact) -> None:
     settle_members(model)
 
 
-def _declare(model: Model, fact: facts.DomainDeclared) -> None:
-    domain = model.domain(fact.domain)
-    domain.declared = tuple(dict.fromkeys((*domain.declared, *fact.roots)))
+def _declare(model: Model, fact: facts.GroupDeclared) -> None:
+    group = model.group(fact.group)
+    group.declared = tuple(dict.fromkeys((*group.declared, *fact.roots)))
     for table in fact.roots:
-        _belong(model, table, fact.domain)
+        _belong(model, table, fact.group)
         model.roots.add(table)
     tables_changed(model, fact.roots)
 
@@ -52,7 +52,7 @@ def _declare(model: Model, fact: facts.DomainDeclared) -> None:
 def _register(model: Model, fact: facts.JobRegistered) -> None:
     registration = model.registered.setdefault(fact.job, Registration(at=fact.at))
     registration.tables |= Tables(frozenset(fact.reads), frozenset(fact.writes))
-    registration.domain = registration.domain or fact.domain
+    registration.group = registration.group or fact.group
     place = model.places.get(fact.job)
     if place is not None and place.ended is None:
         _link(model, place)
@@ -81,11 +81,11 @@ def _start(model: Model, fact: facts.RunStarted) -> None:
     _link(model, place)
 
 
-def _was_only_silent(place: ManagedJob, fact: facts.RunStarted) -> bool:
+def _was_only_silent(place: GroupJob, fact: facts.RunStarted) -> bool:
     return place.ended is not None and place.ended.how == "LOST" and fact.seen > place.ended.at
 
 
-def _place_of(model: Model, fact: facts.RunStarted) -> ManagedJob | None:
+def _place_of(model: Model, fact: facts.RunStarted) -> GroupJob | None:
     """The job's place, made when the job is a tracked one.
 
     None for jobs that are not, and for runs of before.
@@ -95,29 +95,29 @@ def _place_of(model: Model, fact: facts.RunStarted) -> ManagedJob | None:
         return None
     place = model.places.get(fact.job)
     if place is not None:
-        if place.inferred and fact.domain is not None and fact.domain != place.domain:
-            _move(model, place, fact.domain)
+        if place.inferred and fact.group is not None and fact.group != place.group:
+            _move(model, place, fact.group)
         return place
     return _new_place(model, fact)
 
 
-def _new_place(model: Model, fact: facts.RunStarted) -> ManagedJob | None:
+def _new_place(model: Model, fact: facts.RunStarted) -> GroupJob | None:
     registration = model.registered.get(fact.job)
-    if fact.domain is None and registration is None:
+    if fact.group is None and registration is None:
         return None
-    named = fact.domain or (registration.domain if registration else None)
-    domain = named or inferred_domain(model, fact)
+    named = fact.group or (registration.group if registration else None)
+    group = named or inferred_group(model, fact)
     job = model.name(fact.job)
-    place = model.places[job] = ManagedJob(
-        job, domain, fact.domain is None, fact.run, fact.at, batch=fact.batch
+    place = model.places[job] = GroupJob(
+        job, group, fact.group is None, fact.run, fact.at, batch=fact.batch
     )
     place.ended = model.endings.get(job, {}).get(fact.run)
     model.starting.add(job)
-    model.domain(domain)
+    model.group(group)
     return place
 
 
-def inferred_domain(model: Model, fact: facts.RunStarted | facts.JobRegistered) -> str:
+def inferred_group(model: Model, fact: facts.RunStarted | facts.JobRegistered) -> str:
     """The group of a job that names none.
 
     That of its sources, else of its sinks, else one of its own.
@@ -127,11 +127,11 @@ def inferred_domain(model: Model, fact: facts.RunStarted | facts.JobRegistered) 
     if registration is not None:
         reads += sorted(registration.tables.reads)
         writes += sorted(registration.tables.writes)
-    domains = (model.domain_of[table] for table in (*reads, *writes) if table in model.domain_of)
-    return next(domains, f"job:{fact.job[0]}:{fact.job[1]}")
+    groups = (model.group_of[table] for table in (*reads, *writes) if table in model.group_of)
+    return next(groups, f"job:{fact.job[0]}:{fact.job[1]}")
 
 
-def _link(model: Model, place: ManagedJob) -> None:
+def _link(model: Model, place: GroupJob) -> None:
     """Let the place's tables be what its registration and its runs say."""
     before = place.tables
     registration = model.registered.get(place.job)
@@ -146,16 +146,16 @@ def _link(model: Model, place: ManagedJob) -> None:
         model.abandoned.pop(table, None)
         _only_declared(model, table)
         _own(model, table, place)
-    if any(model.domain_of.get(one) == place.domain for one in place.reads - place.writes):
-        model.domain(place.domain).ingested -= place.writes
+    if any(model.group_of.get(one) == place.group for one in place.reads - place.writes):
+        model.group(place.group).ingested -= place.writes
     for table in place.reads:
         model.readers.setdefault(table, set()).add(place.job)
         if registration is not None and table in registration.tables.reads:
-            _take_as_root(model, table, place.domain)
+            _take_as_root(model, table, place.group)
     tables_changed(model, before | place.tables, [place.job])
 
 
-def _own(model: Model, table: Table, place: ManagedJob) -> None:
+def _own(model: Model, table: Table, place: GroupJob) -> None:
     """A table belongs to the group of its writer.
 
     Another writer elsewhere makes it contested, not moved.
@@ -163,75 +163,75 @@ def _own(model: Model, table: Table, place: ManagedJob) -> None:
     What batch jobs make of tables outside is as untracked as these.
     """
     if place.batch and not any(
-        model.domain_of.get(one) == place.domain for one in place.reads - place.writes
+        model.group_of.get(one) == place.group for one in place.reads - place.writes
     ):
         return
-    owned = len(model.writers[table]) == 1 or table not in model.domain_of
-    if owned and not _declared_elsewhere(model, table, place.domain):
-        _belong(model, table, place.domain)
+    owned = len(model.writers[table]) == 1 or table not in model.group_of
+    if owned and not _declared_elsewhere(model, table, place.group):
+        _belong(model, table, place.group)
 
 
-def _declared_elsewhere(model: Model, table: Table, domain: str) -> bool:
-    current = model.domain_of.get(table, domain)
-    return current != domain and table in model.domain(current).declared
+def _declared_elsewhere(model: Model, table: Table, group: str) -> bool:
+    current = model.group_of.get(table, group)
+    return current != group and table in model.group(current).declared
 
 
-def _take_as_root(model: Model, table: Table, domain: str) -> None:
+def _take_as_root(model: Model, table: Table, group: str) -> None:
     """A source that no tracked job writes, or ever wrote, becomes a base table of the group that reads it first.
 
     A declared group has the base tables that were declared, and no others.
     """
-    if model.domain(domain).declared:
+    if model.group(group).declared:
         return
     if not model.writers.get(table) and table not in model.abandoned and table not in model.roots:
-        _belong(model, table, domain)
+        _belong(model, table, group)
         model.roots.add(table)
 
 
 def _only_declared(model: Model, table: Table) -> None:
     """A table with a writer is a base table only if its group says so."""
-    domain = model.domain_at(table)
-    if domain is None or table not in domain.declared:
+    group = model.group_at(table)
+    if group is None or table not in group.declared:
         model.roots.discard(table)
 
 
-def _belong(model: Model, table: Table, domain: str) -> None:
-    if model.domain_of.get(table, domain) != domain:
+def _belong(model: Model, table: Table, group: str) -> None:
+    if model.group_of.get(table, group) != group:
         model.done.pop(table, None)  # barriers of two groups are never compared
         tables_changed(model, [table])
-    model.domain(domain)
-    new = model.domain_of.get(table) != domain
-    model.domain_of[table] = domain
+    model.group(group)
+    new = model.group_of.get(table) != group
+    model.group_of[table] = group
     model.done.setdefault(table, Completions())
     for job in sorted(model.readers.get(table, ())) if new else ():
         place = model.places[job]
-        if place.batch and any(one not in model.domain_of for one in place.writes):
+        if place.batch and any(one not in model.group_of for one in place.writes):
             _link(model, place)
 
 
-def _move(model: Model, place: ManagedJob, domain: str) -> None:
+def _move(model: Model, place: GroupJob, group: str) -> None:
     """The job's events name its group after all.
 
     What was inferred goes, with the tables that only it held there.
     """
-    tables, left = place.tables, place.domain
-    place.domain, place.inferred = domain, False
-    model.domain(domain)
-    for table in {table for table in tables if model.domain_of.get(table) == left}:
+    tables, left = place.tables, place.group
+    place.group, place.inferred = group, False
+    model.group(group)
+    for table in {table for table in tables if model.group_of.get(table) == left}:
         others = {
             job
             for job in model.jobs_at(table)
-            if job != place.job and model.places[job].domain == left
+            if job != place.job and model.places[job].group == left
         }
-        if not others and table not in model.domain(left).declared:
-            _belong(model, table, domain)
+        if not others and table not in model.group(left).declared:
+            _belong(model, table, group)
     place.counts_from = None
     tables_changed(model, tables, [place.job])
 
 
 def _commit(model: Model, fact: facts.BarrierCommitted) -> None:
     place, (reads, writes) = _who_committed(model, fact)
-    if place is None or fact.domain not in (None, place.domain):
+    if place is None or fact.group not in (None, place.group):
         return  # barriers of another group than the job's
     used = tuple([_renamed(one, table) for table, one in zip(reads, fact.used, strict=True)])
     if fact.stated:
@@ -257,7 +257,7 @@ def _counts_batches(fact: facts.BarrierCommitted) -> bool:
 
 def _complete_stated(
     model: Model,
-    place: ManagedJob,
+    place: GroupJob,
     fact: facts.BarrierCommitted,
     used: tuple[Used, ...],
     writes: tuple[Table, ...],
@@ -274,37 +274,37 @@ def _complete_stated(
             if barrier is None:
                 continue
             completion = replace(completion, barrier=barrier)
-        complete(model, place.domain, table, completion)
+        complete(model, place.group, table, completion)
         place.position = max(completion.barrier, place.position or completion.barrier)
 
 
-def _ingest(model: Model, place: ManagedJob, writes: Iterable[Table]) -> None:
+def _ingest(model: Model, place: GroupJob, writes: Iterable[Table]) -> None:
     """Take as base tables what streams follow and a stream fills that reads none of the group."""
-    domain = model.domain(place.domain)
-    if domain.declared or any(
-        model.domain_of.get(table) == place.domain for table in place.reads - place.writes
+    group = model.group(place.group)
+    if group.declared or any(
+        model.group_of.get(table) == place.group for table in place.reads - place.writes
     ):
         return
     for table in writes:
         readers = (model.places[job] for job in model.readers.get(table, ()) if job != place.job)
-        if table not in domain.ingested and any(_follows(model, one, table) for one in readers):
-            domain.ingested.add(table)
+        if table not in group.ingested and any(_follows(model, one, table) for one in readers):
+            group.ingested.add(table)
 
 
-def _follows(model: Model, place: ManagedJob, table: Table) -> bool:
+def _follows(model: Model, place: GroupJob, table: Table) -> bool:
     lookups = model.steps.get(place.job, NO_STEPS).lookups
-    return model.domain_of.get(table) == place.domain and table not in lookups
+    return model.group_of.get(table) == place.group and table not in lookups
 
 
 def _ingested_barrier(
-    model: Model, place: ManagedJob, table: Table, completion: Completion
+    model: Model, place: GroupJob, table: Table, completion: Completion
 ) -> int | None:
     """Return the barrier of a micro-batch that fills a table, or None where it carries none.
 
     A query that lost its checkpoint counts its micro-batches from 0 again; its barriers go on from
     the last one before it. Barriers of several base tables are cut through all of them instead.
     """
-    bases = model.domain(place.domain).bases
+    bases = model.group(place.group).bases
     done = model.done.get(table)
     if (table in bases and len(bases) > 1) or done is None:
         return None
@@ -323,7 +323,7 @@ def _ingested_barrier(
 
 def _who_committed(
     model: Model, fact: facts.BarrierCommitted
-) -> tuple[ManagedJob | None, ReadAndWritten]:
+) -> tuple[GroupJob | None, ReadAndWritten]:
     """The job's place, and the tables that it read and wrote, under their shared names."""
     named = (
         tuple([one.table for one in fact.used]),
@@ -334,7 +334,7 @@ def _who_committed(
         return place, place.last_tables
     batch = fact.batch is None and not fact.stated
     _start(
-        model, facts.RunStarted(fact.job, fact.run, fact.started, fact.domain, *named, batch=batch)
+        model, facts.RunStarted(fact.job, fact.run, fact.started, fact.group, *named, batch=batch)
     )
     place = model.places.get(fact.job)
     if place is not None and place.batch != batch:
@@ -348,7 +348,7 @@ def _who_committed(
     return place, shared
 
 
-def _let_go_of_before(model: Model, place: ManagedJob, fact: facts.BarrierCommitted) -> None:
+def _let_go_of_before(model: Model, place: GroupJob, fact: facts.BarrierCommitted) -> None:
     """The first commit of a new run shows its tables: what only the runs before had is over."""
     left = place.of_before
     if fact.query in model.steps.get(place.job, NO_STEPS).queries:
@@ -367,7 +367,7 @@ def _let_go_of_before(model: Model, place: ManagedJob, fact: facts.BarrierCommit
 
 
 def _completion(
-    place: ManagedJob,
+    place: GroupJob,
     fact: facts.BarrierCommitted,
     written: facts.WrittenSnapshot,
     used: tuple[Used, ...],
@@ -380,13 +380,11 @@ def _completion(
     )  # fmt: skip
 
 
-def _complete_root(
-    model: Model, place: ManagedJob, used: Used, fact: facts.BarrierCommitted
-) -> None:
+def _complete_root(model: Model, place: GroupJob, used: Used, fact: facts.BarrierCommitted) -> None:
     """Fill in the base table's snapshot of a barrier for reads under it that state none."""
     table = used.table
-    if used.aligned and table not in model.domain_of:
-        _take_as_root(model, table, place.domain)
+    if used.aligned and table not in model.group_of:
+        _take_as_root(model, table, place.group)
         tables_changed(model, [table])
     completed = model.done.get(table)
     if (
@@ -396,7 +394,7 @@ def _complete_root(
         and fact.barrier not in completed
     ):
         read = Completion(fact.barrier, used.snapshot, None, None, fact.started, fact.started)
-        complete(model, place.domain, table, read)
+        complete(model, place.group, table, read)
 
 
 def _cut(model: Model, fact: facts.RootsCut) -> None:
@@ -404,7 +402,7 @@ def _cut(model: Model, fact: facts.RootsCut) -> None:
         # a cut shows the table that has the name now, whatever the clock of the server says
         at = max(fact.at, model.reused.get(snapshot.table, fact.at))
         root = Completion(fact.barrier, snapshot.snapshot, snapshot.parent, None, at, at)
-        complete(model, fact.domain, snapshot.table, root)
+        complete(model, fact.group, snapshot.table, root)
         for job in model.writers.get(snapshot.table, ()):
             model.places[job].position = fact.barrier
 
@@ -425,7 +423,7 @@ def _retire(model: Model, fact: facts.JobRetired) -> None:
     model.starting.discard(fact.job)
     if place is None:
         return
-    model.domain(place.domain).stands.pop(fact.job, None)
+    model.group(place.group).stands.pop(fact.job, None)
     runs = frozenset(place.runs | set(model.endings.pop(fact.job, {})))
     model.retired[fact.job] = Retirement(fact.at, fact.why, runs)
     for table in place.tables:
@@ -454,7 +452,7 @@ def _find(model: Model, fact: facts.TableFound) -> None:
 
     Jobs that counted with the announced table count with this one.
     """
-    if fact.announced in model.domain_of and fact.table not in model.domain_of:
+    if fact.announced in model.group_of and fact.table not in model.group_of:
         _rename(model, fact.announced, fact.table)
     for job, registration in model.registered.items():
         before, registration.tables = (
@@ -468,7 +466,7 @@ def _find(model: Model, fact: facts.TableFound) -> None:
 def _rename(model: Model, announced: Table, table: Table) -> None:
     """Nothing is known of the name yet, so all that was held of the announced table is the table's."""
     held: tuple[dict[Table, Any], ...] = (
-        model.domain_of, model.done, model.writers, model.readers, model.abandoned,
+        model.group_of, model.done, model.writers, model.readers, model.abandoned,
     )  # fmt: skip
     for of in held:
         if announced in of:
@@ -492,7 +490,7 @@ def _reuse(model: Model, fact: facts.NameReused) -> None:
     done = model.done.get(fact.table)
     last = done.last_before(fact.at) if done is not None else None
     if last is not None:
-        let_go(model, model.domain_of[fact.table], fact.table, last)
+        let_go(model, model.group_of[fact.table], fact.table, last)
     places = [model.places[job] for job in sorted(model.jobs_at(fact.table))]
     for place in places:
         place.of_before = place.of_before.without(fact.table)
@@ -512,7 +510,7 @@ _RULES: dict[type[facts.Fact], Callable[[Model, Any], None]] = {
     facts.RunEnded: _end,
     facts.RootsCut: _cut,
     facts.JobRegistered: _register,
-    facts.DomainDeclared: _declare,
+    facts.GroupDeclared: _declare,
     facts.JobRetired: _retire,
     facts.JobPlaced: _place,
     facts.RolledBack: roll_back,

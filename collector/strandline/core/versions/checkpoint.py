@@ -96,7 +96,7 @@ def start_up(model: Model, job: Job) -> tuple[int, dict[Table, str]] | None:
     sources = {table for table in place.reads - place.writes if _is_shared(model, table)}
     others = {other for table in sources for other in model.jobs_at(table)} - {job}
     tables = sources.union(*(model.places[other].writes for other in others))
-    of_group = sorted(one for one in tables if model.domain_of.get(one) == place.domain)
+    of_group = sorted(one for one in tables if model.group_of.get(one) == place.group)
     for barrier in sorted({one for one in versions(model, of_group).values() if one}, reverse=True):
         snapshots = _consumed(model, sources, others, barrier)
         if snapshots is not None:
@@ -105,7 +105,7 @@ def start_up(model: Model, job: Job) -> tuple[int, dict[Table, str]] | None:
 
 
 def _is_shared(model: Model, table: Table) -> bool:
-    return model.is_managed(table) or len(model.jobs_at(table)) > 1
+    return model.is_tracked(table) or len(model.jobs_at(table)) > 1
 
 
 def _consumed(

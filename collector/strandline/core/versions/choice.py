@@ -135,13 +135,13 @@ class _Lineage:
 
 def _inputs(model: Model, table: Table, candidate: Completion) -> list[Used]:
     """Return the inputs of a snapshot that carry its barrier too."""
-    group = model.domain_of.get(table)
+    group = model.group_of.get(table)
     return [
         one
         for one in candidate.used
         if one.exact
         and not one.lookup
         and one.table != table
-        and model.domain_of.get(one.table) == group
+        and model.group_of.get(one.table) == group
         and candidate.barrier in model.done[one.table]
     ]

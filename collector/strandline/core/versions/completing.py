@@ -11,36 +11,36 @@ from strandline.core.versions.model import Model
 from strandline.core.versions.prune import forget
 
 
-def complete(model: Model, domain: str, table: Table, completion: Completion) -> None:
+def complete(model: Model, group: str, table: Table, completion: Completion) -> None:
     """Note a snapshot that carries a barrier.
 
     One of long ago stays forgotten: come back alone it would be the weak answer of tables with no
     newer one in common.
     """
     if completion.committed < model.reused.get(table, -inf):
-        let_go(model, domain, table, completion.barrier)
+        let_go(model, group, table, completion.barrier)
         return
-    if model.domain_of.get(table) != domain:
+    if model.group_of.get(table) != group:
         return
     done = model.done[table]
-    if completion.barrier <= model.of_former.get((domain, table), -inf):
+    if completion.barrier <= model.of_former.get((group, table), -inf):
         return
     if not done.takes(completion) or completion.barrier < done.forgotten:
         return
-    model.domain(domain).born(completion.barrier, completion.committed)
+    model.group(group).born(completion.barrier, completion.committed)
     if not completion.derived and contradicted(model, table, completion):
         done.withheld.setdefault(completion.barrier, []).append(completion)
         return
     if done.add(completion):
         model.changed.append((table, completion.barrier))
         model.unsettled |= model.writers.get(table, set())
-        forget(model, model.domain(domain))
+        forget(model, model.group(group))
 
 
-def let_go(model: Model, domain: str, table: Table, barrier: int) -> None:
+def let_go(model: Model, group: str, table: Table, barrier: int) -> None:
     """Forget the barriers of a table up to one that another table of its name had in the group."""
-    model.of_former[domain, table] = max(barrier, model.of_former.get((domain, table), barrier))
-    if model.domain_of.get(table) == domain:
+    model.of_former[group, table] = max(barrier, model.of_former.get((group, table), barrier))
+    if model.group_of.get(table) == group:
         dropped = model.done[table].drop_up_to(barrier)
         model.changed.extend([(table, one) for one in dropped])
 
@@ -53,7 +53,7 @@ def contradicted(model: Model, table: Table, completion: Completion) -> bool:
 def _differs(model: Model, table: Table, completion: Completion, used: Used) -> bool:
     if not used.exact or used.lookup or used.table == table:
         return False
-    if model.domain_of.get(used.table) != model.domain_of.get(table):
+    if model.group_of.get(used.table) != model.group_of.get(table):
         return False
     done = model.done[used.table]
     if completion.barrier not in done:

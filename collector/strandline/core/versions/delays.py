@@ -69,12 +69,12 @@ def delay(model: Model, table: Table, barrier: int) -> Delay:
         raise NotFoundError(
             f"{model.call(table)}: barrier {barrier} is not completed, or no longer stored"
         )
-    if barrier not in model.domain(model.domain_of[table]).births:
+    if barrier not in model.group(model.group_of[table]).births:
         raise NotFoundError(
             f"{model.call(table)}: barrier {barrier} is too old: its time is no longer stored"
         )
     commits = _commits(model, table, barrier)
-    birth = model.domain(model.domain_of[table]).births[barrier]
+    birth = model.group(model.group_of[table]).births[barrier]
     parts: list[DelayPart] = []
     at: Table | None = table
     while at is not None:
@@ -99,7 +99,7 @@ def _commits(model: Model, table: Table, barrier: int) -> dict[Table, float]:
     """Return the time at which each table upstream of `table` completed the barrier, never
     before its own inputs.
     """
-    birth = model.domain(model.domain_of[table]).births[barrier]
+    birth = model.group(model.group_of[table]).births[barrier]
     found: dict[Table, float] = {}
     completed = [one for one in upstream(model, table) if barrier in model.done[one]]
     for one in upstream_first(model, completed):
@@ -123,7 +123,7 @@ def _latest_input(
 
 def lag_seconds(model: Model, table: Table, now: float) -> float | None:
     """Return the age of the first barrier that a table lacks; None for one without barriers."""
-    if table not in model.done or not model.is_managed(table):
+    if table not in model.done or not model.is_tracked(table):
         return None
     return round(staleness(model, table, now).seconds, 3)
 
@@ -134,11 +134,11 @@ def staleness(model: Model, table: Table, now: float) -> Staleness:
     Barriers that it skipped do not count: they never come.
     """
     last = model.done[table].last
-    domain = model.domain(model.domain_of[table])
-    missing = domain.first_after(last)
+    group = model.group(model.group_of[table])
+    missing = group.first_after(last)
     if missing is None:
         return Staleness(table, None, 0.0, 0.0, None)
-    globally = max(0.0, now - domain.births[missing])
+    globally = max(0.0, now - group.births[missing])
     locally = min(globally, _local(model, table, now))  # clocks differ
     blocking = lacking(model, upstream(model, table), missing)
     return Staleness(

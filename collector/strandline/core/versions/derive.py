@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from strandline.core.versions.completing import complete, contradicted, take_back
 from strandline.core.versions.completions import Completion
 from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used
-from strandline.core.versions.managed_jobs import ManagedJob
-from strandline.core.versions.model import Domain, Model
+from strandline.core.versions.group_jobs import GroupJob
+from strandline.core.versions.model import Group, Model
 from strandline.core.versions.steps import RUN, Step, Steps
 from strandline.core.versions.table_states import states_of, stood_before
 
@@ -24,7 +24,7 @@ MOST_VISITS = 10  # of a step, for events may state a ring of parents
 
 def note_step(
     model: Model,
-    place: ManagedJob,
+    place: GroupJob,
     fact: BarrierCommitted,
     used: Iterable[Used],
     tables: tuple[Table, ...],
@@ -50,9 +50,9 @@ def note_step(
     while len(steps.of) > MOST * model.keeps:
         _forget(model, steps, next(iter(steps.of.values())))
     _settle_states(model, step)
-    domain = model.domain(place.domain)
-    if len(domain.bases) > 1 and steps.of.get(step.key) is step:
-        domain.stands[place.job] = _base_snapshots(model, domain, step)
+    group = model.group(place.group)
+    if len(group.bases) > 1 and steps.of.get(step.key) is step:
+        group.stands[place.job] = _base_snapshots(model, group, step)
 
 
 def settle(model: Model) -> None:
@@ -90,7 +90,7 @@ def forget_steps(model: Model, job: Job) -> None:
 
 
 def _step(
-    place: ManagedJob, fact: BarrierCommitted, used: tuple[Used, ...], tables: tuple[Table, ...]
+    place: GroupJob, fact: BarrierCommitted, used: tuple[Used, ...], tables: tuple[Table, ...]
 ) -> Step:
     inputs = [one for one in used if one.table not in tables]
     lookups = frozenset(one.table for one in inputs if one.lookup)
@@ -117,7 +117,7 @@ def _step(
     )
 
 
-def _output(place: ManagedJob, fact: BarrierCommitted, number: int) -> Completion:
+def _output(place: GroupJob, fact: BarrierCommitted, number: int) -> Completion:
     one = fact.written[number]
     committed = fact.committed if one.at is None else one.at
     return Completion(
@@ -166,7 +166,7 @@ def _settle_states(model: Model, step: Step) -> None:
                 waiting.append(model.steps[job].of[key])
 
 
-def _base_snapshots(model: Model, domain: Domain, step: Step) -> dict[Table, str]:
+def _base_snapshots(model: Model, group: Group, step: Step) -> dict[Table, str]:
     """Return the base snapshots that a step shows, through the tables between.
 
     Empty where one is shown twice, at different snapshots, or where the step is not whole.
@@ -178,7 +178,7 @@ def _base_snapshots(model: Model, domain: Domain, step: Step) -> dict[Table, str
     waiting = [*states[0].stands.items()]
     seen = set(waiting)
     for table, snapshot in waiting:
-        if table in domain.bases:
+        if table in group.bases:
             if found.setdefault(table, snapshot) != snapshot:
                 return {}
             continue
@@ -191,7 +191,7 @@ def _base_snapshots(model: Model, domain: Domain, step: Step) -> dict[Table, str
     return found
 
 
-def _follow(model: Model, place: ManagedJob, table: Table, barrier: int) -> None:
+def _follow(model: Model, place: GroupJob, table: Table, barrier: int) -> None:
     """See again to what a job makes of a table whose candidates of a barrier changed."""
     for output in sorted(place.writes - {table}):
         if output in model.done:
@@ -216,7 +216,7 @@ def _check(model: Model, output: Table, barrier: int) -> None:
         elif made_by is not None:
             _evaluate(model, model.steps[made_by[0]].of[made_by[1]], barrier)
     for held in done.withheld.pop(barrier, ()):
-        complete(model, model.domain_of[output], output, held)
+        complete(model, model.group_of[output], output, held)
 
 
 def _follow_restores(model: Model, job: Job, table: Table, barrier: int) -> None:
@@ -243,7 +243,7 @@ def _evaluate(model: Model, step: Step, barrier: int | None = None) -> None:
     """Let what a step made carry its barriers and no others; look at one barrier only, if given."""
     place = model.places.get(step.job)
     for table, output in step.outputs.items():
-        if place is None or model.domain_of.get(table) != place.domain:
+        if place is None or model.group_of.get(table) != place.group:
             continue
         barriers = _barriers_of(model, place, step, table, barrier)
         done = model.done[table]
@@ -254,7 +254,7 @@ def _evaluate(model: Model, step: Step, barrier: int | None = None) -> None:
             continue
         used = tuple(Used(one, at) for one, at in sorted(step.states[table].stands.items()))
         for number in sorted(barriers):
-            complete(model, place.domain, table, replace(output, barrier=number, used=used))
+            complete(model, place.group, table, replace(output, barrier=number, used=used))
             if number in done:
                 place.position = max(number, place.position or number)
 
@@ -266,7 +266,7 @@ def _take_back_derived(model: Model, table: Table, snapshot: str, barrier: int) 
 
 
 def _barriers_of(
-    model: Model, place: ManagedJob, step: Step, table: Table, barrier: int | None
+    model: Model, place: GroupJob, step: Step, table: Table, barrier: int | None
 ) -> set[int]:
     """Return the barriers that the last snapshot which a step made of a table carries."""
     last = step.written_to(table)[-1]
@@ -301,7 +301,7 @@ def _states_its_barrier(model: Model, step: Step, table: Table) -> bool:
     )
 
 
-def _inputs(model: Model, place: ManagedJob, step: Step, table: Table) -> set[Table] | None:
+def _inputs(model: Model, place: GroupJob, step: Step, table: Table) -> set[Table] | None:
     """Return the inputs that have to stand at a barrier, tracked or not.
 
     None where it is not known of each where the step stands in it. A stream from a table of no group
@@ -309,11 +309,11 @@ def _inputs(model: Model, place: ManagedJob, step: Step, table: Table) -> set[Ta
     """
     state = step.states[table]
     consumed = (state.stands.keys() | state.unsure) - place.writes
-    of_group = {one for one in place.reads if model.domain_of.get(one) == place.domain}
+    of_group = {one for one in place.reads if model.group_of.get(one) == place.group}
     counted = consumed | (of_group - place.writes - model.steps[step.job].lookups)
     if not counted <= state.stands.keys():
         return None
-    if any(model.domain_of.get(one) != place.domain for one in counted):
+    if any(model.group_of.get(one) != place.group for one in counted):
         return None
     return counted
 
@@ -343,14 +343,14 @@ def _barriers_at(model: Model, stands: dict[Table, str], barrier: int | None) ->
 
 
 def _barriers_of_run(
-    model: Model, place: ManagedJob, step: Step, table: Table, barrier: int | None
+    model: Model, place: GroupJob, step: Step, table: Table, barrier: int | None
 ) -> set[int]:
     """Return the barriers at which all stood that a batch run read.
 
     A run that read its own table counts it as an input, unless its author asserts completeness.
     """
     named = step.own.keys() | step.unsure
-    inputs = {one for one in named if model.domain_of.get(one) == place.domain}
+    inputs = {one for one in named if model.group_of.get(one) == place.group}
     if not inputs or inputs & step.unsure or inputs & step.began.keys():
         return set()
     barriers = _barriers_at(model, {one: step.own[one] for one in inputs}, barrier)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from strandline.core.versions.completions import Completions
 from strandline.core.versions.facts import Table
-from strandline.core.versions.managed_jobs import ManagedJob
+from strandline.core.versions.group_jobs import GroupJob
 from strandline.core.versions.members import version
 from strandline.core.versions.model import Model, descendants
 
@@ -98,8 +98,8 @@ def pins(model: Model, table: Table, keep_barriers: int) -> list[Pin]:
 
     V, the barriers kept for rollback, the places of its readers. Leases of readers come from the store, besides these.
     """
-    if not model.is_managed(table):
-        return [Pin(None, f"{model.why_unmanaged(table)}: nothing is known of its readers")]
+    if not model.is_tracked(table):
+        return [Pin(None, f"{model.why_untracked(table)}: nothing is known of its readers")]
     found = [_version_pin(model, table), _rollback_pin(model.done[table], keep_barriers)]
     found.extend(_group_pin(model, table))
     for job in sorted(model.readers.get(table, ())):
@@ -129,11 +129,11 @@ def _version_pin(model: Model, table: Table) -> Pin:
 
 def _group_pin(model: Model, table: Table) -> Iterator[Pin]:
     """Pin what an answer over all streams of the group shows, whose pipelines may be apart."""
-    group = model.domain_of[table]
+    group = model.group_of[table]
     tables = [
         one
-        for one, name in model.domain_of.items()
-        if name == group and model.is_managed(one) and not model.is_batch_table(one)
+        for one, name in model.group_of.items()
+        if name == group and model.is_tracked(one) and not model.is_batch_table(one)
     ]
     barrier = version(model, tables)
     if barrier not in (None, version(model, [table])) and barrier in model.done[table]:
@@ -151,7 +151,7 @@ def _rollback_pin(done: Completions, keep_barriers: int) -> Pin:
     )
 
 
-def _place_pin(model: Model, table: Table, place: ManagedJob) -> Pin:
+def _place_pin(model: Model, table: Table, place: GroupJob) -> Pin:
     state = "runs" if place.ended is None else "is stopped"
     if place.position is None:
         if table in place.started_up:

@@ -62,10 +62,10 @@ class Used(msgspec.Struct, frozen=True, gc=False):
         return self.snapshot if self.version is None else self.version
 
 
-class DomainDeclared(msgspec.Struct, frozen=True, gc=False):
+class GroupDeclared(msgspec.Struct, frozen=True, gc=False):
     """Somebody put base tables together: their barriers are cut together from now on."""
 
-    domain: str
+    group: str
     roots: tuple[Table, ...]
     at: float
 
@@ -73,7 +73,7 @@ class DomainDeclared(msgspec.Struct, frozen=True, gc=False):
 class RootsCut(msgspec.Struct, frozen=True, gc=False):
     """The coordinator cut a barrier through the latest snapshots of all base tables of a group."""
 
-    domain: str
+    group: str
     barrier: int
     snapshots: tuple[WrittenSnapshot, ...]
     at: float
@@ -86,7 +86,7 @@ class JobRegistered(msgspec.Struct, frozen=True, gc=False):
     reads: tuple[Table, ...]
     writes: tuple[Table, ...]
     at: float
-    domain: str | None = None
+    group: str | None = None
 
 
 class RunStarted(msgspec.Struct, frozen=True, gc=False):
@@ -100,7 +100,7 @@ class RunStarted(msgspec.Struct, frozen=True, gc=False):
     job: Job
     run: str
     at: float
-    domain: str | None = None
+    group: str | None = None
     reads: tuple[Table, ...] = ()
     writes: tuple[Table, ...] = ()
     seen: float = 0.0
@@ -118,7 +118,7 @@ class BarrierCommitted(msgspec.Struct, frozen=True, gc=False):
 
     job: Job
     run: str
-    domain: str | None
+    group: str | None
     barrier: int
     started: float
     committed: float
@@ -171,7 +171,7 @@ class RolledBack(msgspec.Struct, frozen=True, gc=False):
     The generation of the group rises.
     """
 
-    domain: str
+    group: str
     tables: tuple[Table, ...]
     barrier: int
     at: float
@@ -201,7 +201,7 @@ class NameReused(msgspec.Struct, frozen=True, gc=False):
 
 
 Fact: TypeAlias = (
-    DomainDeclared
+    GroupDeclared
     | RootsCut
     | JobRegistered
     | RunStarted

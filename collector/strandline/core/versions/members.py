@@ -10,7 +10,7 @@ from math import inf
 
 from strandline.core.versions.completions import greatest_common
 from strandline.core.versions.facts import Job, Table
-from strandline.core.versions.managed_jobs import ManagedJob
+from strandline.core.versions.group_jobs import GroupJob
 from strandline.core.versions.model import Model
 
 
@@ -91,10 +91,10 @@ def versions(model: Model, tables: Iterable[Table]) -> dict[Table, int | None]:
     return found
 
 
-def _settle(model: Model, place: ManagedJob) -> None:
+def _settle(model: Model, place: GroupJob) -> None:
     links = model.connects(place)
     tracked = all(
-        model.is_managed(table) for table in place.tables if _is_of_group(model, place, table)
+        model.is_tracked(table) for table in place.tables if _is_of_group(model, place, table)
     )
     between_runs = place.ended is not None and place.ended.how == "COMPLETE"
     if not tracked or between_runs or not links & place.writes:
@@ -103,11 +103,11 @@ def _settle(model: Model, place: ManagedJob) -> None:
     if place.counts_from is not None and place.connected == links:
         return
     place.counts_from, place.connected = None, frozenset()
-    domain = model.domain(place.domain)
-    recent = set(islice(reversed(domain.order), model.caught_up))
+    group = model.group(place.group)
+    recent = set(islice(reversed(group.order), model.caught_up))
     if all(recent & model.done[table].of.keys() for table in links & place.writes):
-        place.counts_from, place.connected = domain.order[-1] + 1, frozenset(links)
+        place.counts_from, place.connected = group.order[-1] + 1, frozenset(links)
 
 
-def _is_of_group(model: Model, place: ManagedJob, table: Table) -> bool:
-    return model.domain_of.get(table) == place.domain
+def _is_of_group(model: Model, place: GroupJob, table: Table) -> bool:
+    return model.group_of.get(table) == place.group

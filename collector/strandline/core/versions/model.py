@@ -17,12 +17,12 @@ from msgspec.structs import replace
 
 from strandline.core.versions.completions import Completions
 from strandline.core.versions.facts import BarrierCommitted, Fact, Job, RunEnded, RunStarted, Table
-from strandline.core.versions.managed_jobs import Ending, ManagedJob, Registration, Retirement
+from strandline.core.versions.group_jobs import Ending, GroupJob, Registration, Retirement
 from strandline.core.versions.steps import Key, Made, Steps
 
 
 @dataclass(slots=True)
-class Domain:
+class Group:
     """A group with its barriers.
 
     `declared`: its base tables, where somebody declared them; `ingested`: those that streams fill
@@ -99,11 +99,11 @@ class Model:
     people call tables, for words.
     """
 
-    domains: dict[str, Domain] = field(default_factory=dict)
-    domain_of: dict[Table, str] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+    group_of: dict[Table, str] = field(default_factory=dict)
     done: dict[Table, Completions] = field(default_factory=dict)
     roots: set[Table] = field(default_factory=set)
-    places: dict[Job, ManagedJob] = field(default_factory=dict)
+    places: dict[Job, GroupJob] = field(default_factory=dict)
     registered: dict[Job, Registration] = field(default_factory=dict)
     retired: dict[Job, Retirement] = field(default_factory=dict)
     endings: dict[Job, dict[str, Ending]] = field(default_factory=dict)
@@ -137,22 +137,22 @@ class Model:
 
     def has(self, table: Table) -> bool:
         """Return whether anything is known of a table of this name."""
-        return table in self.names or table in self.domain_of
+        return table in self.names or table in self.group_of
 
     def call(self, table: Table) -> str:
         """Return what words call the table: as people do where that is known, else by its name."""
         return self.called.get(table, table[1])
 
-    def domain(self, name: str) -> Domain:
+    def group(self, name: str) -> Group:
         """The group of this name, made at first mention."""
-        found = self.domains.get(name)
+        found = self.groups.get(name)
         if found is None:
-            found = self.domains[name] = Domain(name)
+            found = self.groups[name] = Group(name)
         return found
 
-    def domain_at(self, table: Table) -> Domain | None:
+    def group_at(self, table: Table) -> Group | None:
         """The group that the table belongs to, if it belongs to any."""
-        return self.domains.get(self.domain_of[table]) if table in self.domain_of else None
+        return self.groups.get(self.group_of[table]) if table in self.group_of else None
 
     def writer(self, table: Table) -> Job | None:
         """The tracked job that writes `table`: of batch jobs that share it the first by name.
@@ -178,9 +178,9 @@ class Model:
         writers = self.writers.get(table, ())
         return len(writers) > 1 and all(self.places[job].batch for job in writers)
 
-    def is_managed(self, table: Table) -> bool:
+    def is_tracked(self, table: Table) -> bool:
         """Written by exactly one tracked stream or by batch jobs, or a base table of a group that no tracked job writes."""
-        if table not in self.domain_of:
+        if table not in self.group_of:
             return False
         writers = self.writers.get(table, ())
         if len(writers) < 2:
@@ -194,7 +194,7 @@ class Model:
 
     def has_barriers(self, table: Table) -> bool:
         """Return whether the table completed a barrier; an untracked one keeps those that it has."""
-        return table in self.domain_of and bool(self.done[table].order)
+        return table in self.group_of and bool(self.done[table].order)
 
     def is_member(self, table: Table) -> bool:
         """Return whether a member writes the table."""
@@ -206,11 +206,11 @@ class Model:
         writers = self.writers.get(table, set())
         return bool(writers) and not self.is_batch_table(table) and not self.is_member(table)
 
-    def connects(self, place: ManagedJob) -> set[Table]:
+    def connects(self, place: GroupJob) -> set[Table]:
         """Return the tables that a job holds at one version; a batch job holds none."""
         return set() if place.batch else self.links(place)
 
-    def links(self, place: ManagedJob) -> set[Table]:
+    def links(self, place: GroupJob) -> set[Table]:
         """The tables through which a job counts.
 
         Tracked ones of its own group, but what it only fills in.
@@ -218,12 +218,12 @@ class Model:
         return {
             table
             for table in place.tables
-            if self.domain_of.get(table) == place.domain
-            and self.is_managed(table)
+            if self.group_of.get(table) == place.group
+            and self.is_tracked(table)
             and not self._fills(place, table)
         }
 
-    def _fills(self, place: ManagedJob, table: Table) -> bool:
+    def _fills(self, place: GroupJob, table: Table) -> bool:
         """Return whether a batch job writes the table of a stream."""
         return (
             place.batch and table in place.writes and place.job not in self.counted_writers(table)
@@ -250,7 +250,7 @@ class Model:
             found |= {sink for sink in self.links(place) if sink in place.writes and sink != table}
         return found
 
-    def unplaced(self) -> list[ManagedJob]:
+    def unplaced(self) -> list[GroupJob]:
         """Running jobs that have not committed, and whose start has not been decided though they reported what they read."""
         return [
             self.places[job]
@@ -279,9 +279,7 @@ class Model:
                 return self._wants_start(fact)
             case BarrierCommitted():
                 return (
-                    fact.domain is not None
-                    or fact.job in self.places
-                    or fact.job in self.registered
+                    fact.group is not None or fact.job in self.places or fact.job in self.registered
                 )
             case RunEnded():
                 return self.knows(fact.job) and fact.run not in self.endings.get(fact.job, {})
@@ -290,11 +288,11 @@ class Model:
     def _wants_start(self, fact: RunStarted) -> bool:
         place, fact = self.places.get(fact.job), self.without_former(fact)
         if place is None:
-            return fact.domain is not None or fact.job in self.registered
+            return fact.group is not None or fact.job in self.registered
         unchanged = fact.run in place.runs and (
             fact.run != place.run or place.of_run.has(fact.reads, fact.writes)
         )
-        moved = place.inferred and fact.domain not in (None, place.domain)
+        moved = place.inferred and fact.group not in (None, place.group)
         silent = (
             place.ended is not None and place.ended.how == "LOST" and fact.seen > place.ended.at
         )
@@ -306,7 +304,7 @@ class Model:
             return ""
         return f"{self.call(table)} was used by another table before, its barriers begin anew"
 
-    def why_unmanaged(self, table: Table) -> str:
+    def why_untracked(self, table: Table) -> str:
         """In words, why `table` has no consistent versions."""
         writers, called = sorted(name for _, name in self.writers.get(table, ())), self.call(table)
         if len(writers) > 1:

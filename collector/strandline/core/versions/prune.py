@@ -11,32 +11,32 @@ from bisect import bisect_left
 
 from strandline.core.versions.completions import Completions, greatest_common
 from strandline.core.versions.facts import Table
-from strandline.core.versions.managed_jobs import ManagedJob
-from strandline.core.versions.model import Domain, Model
+from strandline.core.versions.group_jobs import GroupJob
+from strandline.core.versions.model import Group, Model
 
 LONG = 20  # times `keeps`: so many barriers are kept at most for tables that have none in common
 
 
-def forget(model: Model, domain: Domain) -> None:
+def forget(model: Model, group: Group) -> None:
     """Forget what nobody needs of a group's barriers, once there are `keeps` more of them than when last looked."""
-    if len(domain.order) < domain.looked_at + 2 * model.keeps:
+    if len(group.order) < group.looked_at + 2 * model.keeps:
         return
     tables = [
         table
-        for table, name in model.domain_of.items()
-        if name == domain.name and table in model.done
+        for table, name in model.group_of.items()
+        if name == group.name and table in model.done
     ]
-    needed = _needed(model, domain, tables)
-    place = bisect_left(domain.order, needed) - model.keeps if needed is not None else 0
+    needed = _needed(model, group, tables)
+    place = bisect_left(group.order, needed) - model.keeps if needed is not None else 0
     if place > 0:
-        before = domain.order[place]
+        before = group.order[place]
         for table in tables:
             model.done[table].forget(before, model.keeps)
-        domain.forget(before)
-    domain.looked_at = len(domain.order) - model.keeps
+        group.forget(before)
+    group.looked_at = len(group.order) - model.keeps
 
 
-def _needed(model: Model, domain: Domain, tables: list[Table]) -> int | None:
+def _needed(model: Model, group: Group, tables: list[Table]) -> int | None:
     """The oldest barrier at which somebody is, or that all tables have.
 
     None when somebody may need them all.
@@ -44,11 +44,11 @@ def _needed(model: Model, domain: Domain, tables: list[Table]) -> int | None:
     A weak answer may be over any of the tables, those that join too. A job that states no barriers
     needs none of them.
     """
-    positions = _positions(model, domain)
+    positions = _positions(model, group)
     histories = [model.done[table] for table in tables if _constrains(model, table)]
     if not histories or None in positions or not all(done.order for done in histories):
         return None
-    common = _common(model, domain, histories)
+    common = _common(model, group, histories)
     return (
         min((common, *[one for one in positions if one is not None]))
         if common is not None
@@ -56,9 +56,9 @@ def _needed(model: Model, domain: Domain, tables: list[Table]) -> int | None:
     )
 
 
-def _positions(model: Model, domain: Domain) -> list[int | None]:
+def _positions(model: Model, group: Group) -> list[int | None]:
     """Return where the jobs of a group are that state barriers."""
-    places = [place for place in model.places.values() if place.domain == domain.name]
+    places = [place for place in model.places.values() if place.group == group.name]
     return [
         _position(place)
         for place in places
@@ -66,9 +66,9 @@ def _positions(model: Model, domain: Domain) -> list[int | None]:
     ]
 
 
-def _common(model: Model, domain: Domain, histories: list[Completions]) -> int | None:
+def _common(model: Model, group: Group, histories: list[Completions]) -> int | None:
     common = greatest_common(histories)
-    if common is None and len(domain.order) > LONG * model.keeps:
+    if common is None and len(group.order) > LONG * model.keeps:
         return min(done.order[-1] for done in histories)
     return common
 
@@ -78,10 +78,10 @@ def _constrains(model: Model, table: Table) -> bool:
 
     One whose job has derived none is answered at none.
     """
-    return model.is_managed(table) and (
+    return model.is_tracked(table) and (
         bool(model.done[table].order) or model.writer(table) not in model.steps
     )
 
 
-def _position(place: ManagedJob) -> int | None:
+def _position(place: GroupJob) -> int | None:
     return place.position if place.position is not None else place.start_barrier

@@ -9,7 +9,7 @@ in, and a second writer makes its table untracked.
 from collections.abc import Iterable
 
 from strandline.core.versions.facts import Job, JobRegistered, Table
-from strandline.core.versions.managed_jobs import NO_TABLES, Tables
+from strandline.core.versions.group_jobs import NO_TABLES, Tables
 from strandline.core.versions.model import Model
 from strandline.errors import RefusedError
 
@@ -20,15 +20,15 @@ def refuse_registration(model: Model, wanted: JobRegistered) -> None:
         model, wanted.job
     )
     _refuse_writers(model, wanted.job, tables.writes)
-    _refuse_domains(model, wanted, tables)
+    _refuse_groups(model, wanted, tables)
     _refuse_cycle(model, wanted.job, tables)
 
 
-def refuse_domain(model: Model, domain: str, roots: Iterable[Table]) -> None:
+def refuse_group(model: Model, group: str, roots: Iterable[Table]) -> None:
     """Raise a RefusedError when a base table belongs to another group, or is made from tracked tables."""
     for table in roots:
-        current = model.domain_of.get(table, domain)
-        if current != domain:
+        current = model.group_of.get(table, group)
+        if current != group:
             raise RefusedError(f"{model.call(table)}: belongs to group {current} already", "groups")
         if model.sources(table):
             writer = model.writer(table)
@@ -63,15 +63,15 @@ def _state(model: Model, job: Job) -> str:
     return "running" if place.ended is None else "stopped; retire it first"
 
 
-def _refuse_domains(model: Model, wanted: JobRegistered, tables: Tables) -> None:
-    domains = {model.domain_of[table] for table in tables.reads if table in model.domain_of}
-    if wanted.domain is not None:
-        domains.add(wanted.domain)
+def _refuse_groups(model: Model, wanted: JobRegistered, tables: Tables) -> None:
+    groups = {model.group_of[table] for table in tables.reads if table in model.group_of}
+    if wanted.group is not None:
+        groups.add(wanted.group)
     place = model.places.get(wanted.job)
     if place is not None and not place.inferred:
-        domains.add(place.domain)
-    if len(domains) > 1:
-        words = f"{wanted.job[1]}: sources of {len(domains)} groups ({', '.join(sorted(domains))})"
+        groups.add(place.group)
+    if len(groups) > 1:
+        words = f"{wanted.job[1]}: sources of {len(groups)} groups ({', '.join(sorted(groups))})"
         raise RefusedError(f"{words}, whose barriers are not comparable", "groups")
 
 

@@ -94,7 +94,7 @@ class Renames:
                 )
             case f.RootsCut():
                 return _with(fact, snapshots=self._snapshots(fact.snapshots, seq))
-            case f.DomainDeclared():
+            case f.GroupDeclared():
                 return _with(fact, roots=self._all(fact.roots, seq))
             case f.JobRegistered():
                 return _with(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from strandline.core.versions.facts import Job, Table
-from strandline.core.versions.model import Domain, Model, descendants
+from strandline.core.versions.model import Group, Model, descendants
 from strandline.core.versions.rollback_statements import (
     GENERATION,
     StoredTable,
@@ -43,7 +43,7 @@ class Plan:
     """
 
     kind: Literal["incremental", "full"]
-    domain: str
+    group: str
     barrier: int | None
     generation: int
     tables: tuple[Table, ...]
@@ -67,33 +67,33 @@ def plan(
     `exists`: whether a table still has a snapshot. `retained`: per job the oldest barrier whose
     state it has; a job that is not named has them all. `stored`: how tables are reached.
     """
-    if not model.is_managed(table):
-        raise RefusedError(f"{model.why_unmanaged(table)}: it cannot be rolled back", "untracked")
-    domain = model.domain(model.domain_of[table])
-    _refuse_unknown(model, table, domain, barrier)
+    if not model.is_tracked(table):
+        raise RefusedError(f"{model.why_untracked(table)}: it cannot be rolled back", "untracked")
+    group = model.group(model.group_of[table])
+    _refuse_unknown(model, table, group, barrier)
     tables = descendants(model, table)
     jobs = tuple(dict.fromkeys(job for one in tables if (job := model.writer(one)) is not None))
     found = newest_restorable(model, tables, jobs, barrier, exists, retained or {})
-    generation = domain.generation + 1
+    generation = group.generation + 1
     reached = {one: (stored or {}).get(one, StoredTable(model.call(one))) for one in tables}
     if found is not None:
         steps = _incremental(model, reached, jobs, found, generation)
-        return Plan("incremental", domain.name, found, generation, tuple(tables), jobs, steps)
+        return Plan("incremental", group.name, found, generation, tuple(tables), jobs, steps)
     _refuse_root(model, table, barrier, tables)
     cleared = [one for one in tables if model.sources(one)]
     steps = _full(model, {one: reached[one] for one in cleared}, jobs, generation)
     names = ", ".join(map(model.call, tables))
     why = f"there is no barrier up to {barrier} that {names} all have and whose state their jobs still have"
-    return Plan("full", domain.name, None, generation, tuple(cleared), jobs, steps, why)
+    return Plan("full", group.name, None, generation, tuple(cleared), jobs, steps, why)
 
 
-def _refuse_unknown(model: Model, table: Table, domain: Domain, barrier: int) -> None:
-    if barrier == 0 or barrier in domain.births or barrier < domain.forgotten:
+def _refuse_unknown(model: Model, table: Table, group: Group, barrier: int) -> None:
+    if barrier == 0 or barrier in group.births or barrier < group.forgotten:
         return  # 0: back to before the first one
     had = "has no barrier yet"
-    if domain.order:
-        had = f"never had barrier {barrier}; it has {domain.order[0]} to {domain.order[-1]}"
-    raise RefusedError(f"{model.call(table)}: group {domain.name} {had}", "no_version")
+    if group.order:
+        had = f"never had barrier {barrier}; it has {group.order[0]} to {group.order[-1]}"
+    raise RefusedError(f"{model.call(table)}: group {group.name} {had}", "no_version")
 
 
 def _refuse_root(model: Model, table: Table, barrier: int, tables: list[Table]) -> None:

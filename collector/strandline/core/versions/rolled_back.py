@@ -6,27 +6,27 @@ What the tables of a group committed after a barrier no longer counts.
 from strandline.core.versions.completions import Completions
 from strandline.core.versions.derive import cut_back
 from strandline.core.versions.facts import RolledBack, Table
-from strandline.core.versions.managed_jobs import ManagedJob
-from strandline.core.versions.model import Domain, Model
+from strandline.core.versions.group_jobs import GroupJob
+from strandline.core.versions.model import Group, Model
 
 
 def roll_back(model: Model, fact: RolledBack) -> None:
     """Take back the barriers after the one that a group was rolled back to."""
-    domain = model.domain(fact.domain)
-    domain.generation += 1
-    domain.stands.clear()
+    group = model.group(fact.group)
+    group.generation += 1
+    group.stands.clear()
     for table in fact.tables:
         done = model.done.setdefault(table, Completions())
-        done.cut_back(fact.barrier, fact.at, _runs_over(model, table), domain.generation)
+        done.cut_back(fact.barrier, fact.at, _runs_over(model, table), group.generation)
         cut_back(model, table)
-    domain.forgotten = min(domain.forgotten, fact.barrier + 1)
-    _bear_anew(model, domain)
+    group.forgotten = min(group.forgotten, fact.barrier + 1)
+    _bear_anew(model, group)
     for place in model.places.values():
-        if place.domain == fact.domain and place.writes & set(fact.tables):
+        if place.group == fact.group and place.writes & set(fact.tables):
             place.position = _newest_written(model, place)
 
 
-def _newest_written(model: Model, place: ManagedJob) -> int | None:
+def _newest_written(model: Model, place: GroupJob) -> int | None:
     positions = [model.done[table].last for table in place.writes if table in model.done]
     return max((position for position in positions if position is not None), default=None)
 
@@ -45,12 +45,12 @@ def _runs_over(model: Model, table: Table) -> set[str]:
     return over
 
 
-def _bear_anew(model: Model, domain: Domain) -> None:
+def _bear_anew(model: Model, group: Group) -> None:
     """Keep the creation times of the remaining barriers; forget those of barriers that no table
     has any more.
     """
-    domain.births, domain.order, domain.looked_at = {}, [], 0
-    for table, name in model.domain_of.items():
-        if name == domain.name:
+    group.births, group.order, group.looked_at = {}, [], 0
+    for table, name in model.group_of.items():
+        if name == group.name:
             for barrier in model.done[table].order:
-                domain.born(barrier, model.done[table].first(barrier))
+                group.born(barrier, model.done[table].first(barrier))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.core.versions.facts import RootsCut, Table, WrittenSnapshot
-from strandline.core.versions.model import Domain, Model
+from strandline.core.versions.model import Group, Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class SingleRoot:
     The barrier that was cut last, and the snapshot that it went through.
     """
 
-    domain: str
+    group: str
     table: Table
     barrier: int
     last: str | None
@@ -31,10 +31,10 @@ def single_roots(model: Model) -> list[SingleRoot]:
     """Groups of which each commit of the base table is a barrier."""
     return [
         SingleRoot(
-            domain.name, domain.declared[0], domain.newest or 0, last_cut(model, domain.declared[0])
+            group.name, group.declared[0], group.newest or 0, last_cut(model, group.declared[0])
         )
-        for domain in _cut_here(model)
-        if len(domain.declared) == 1
+        for group in _cut_here(model)
+        if len(group.declared) == 1
     ]
 
 
@@ -45,25 +45,25 @@ def cut_each_commit(root: SingleRoot, line: Sequence[str], now: float) -> list[R
     """
     new = line[line.index(root.last) + 1 :] if root.last in line else line
     return [
-        RootsCut(root.domain, barrier, (WrittenSnapshot(root.table, snapshot, parent),), now)
+        RootsCut(root.group, barrier, (WrittenSnapshot(root.table, snapshot, parent),), now)
         for barrier, (parent, snapshot) in enumerate(
             zip([root.last, *new], new, strict=False), root.barrier + 1
         )
     ]
 
 
-def to_cut(model: Model, interval: float, now: float) -> list[Domain]:
+def to_cut(model: Model, interval: float, now: float) -> list[Group]:
     """Groups with several base tables whose last barrier is older than the interval."""
     return [
-        domain
-        for domain in _cut_here(model)
-        if len(domain.bases) > 1
-        and (domain.newest is None or domain.births[domain.newest] + interval <= now)
+        group
+        for group in _cut_here(model)
+        if len(group.bases) > 1
+        and (group.newest is None or group.births[group.newest] + interval <= now)
     ]
 
 
 def cut_through(
-    model: Model, domain: Domain, heads: Mapping[Table, str], now: float
+    model: Model, group: Group, heads: Mapping[Table, str], now: float
 ) -> list[RootsCut]:
     """The next barrier of a group, through the newest snapshot of each base table.
 
@@ -71,20 +71,20 @@ def cut_through(
 
     heads: of its base tables that have a snapshot, and maybe of tables of other groups.
     """
-    last = {table: last_cut(model, table) for table in domain.bases}
+    last = {table: last_cut(model, table) for table in group.bases}
     if not last.keys() <= heads.keys() or all(heads[table] == last[table] for table in last):
         return []
-    snapshots = tuple(WrittenSnapshot(table, heads[table], last[table]) for table in domain.bases)
-    return [RootsCut(domain.name, (domain.newest or 0) + 1, snapshots, now)]
+    snapshots = tuple(WrittenSnapshot(table, heads[table], last[table]) for table in group.bases)
+    return [RootsCut(group.name, (group.newest or 0) + 1, snapshots, now)]
 
 
-def uncut_steps(model: Model) -> list[tuple[Domain, Mapping[Table, str]]]:
+def uncut_steps(model: Model) -> list[tuple[Group, Mapping[Table, str]]]:
     """Return the base snapshots that last steps of jobs show and that are together in no barrier."""
     return [
-        (domain, stands)
-        for domain in _cut_here(model)
-        if len(domain.bases) > 1
-        for stands in domain.stands.values()
+        (group, stands)
+        for group in _cut_here(model)
+        if len(group.bases) > 1
+        for stands in group.stands.values()
         if stands and not _is_cut(model, stands)
     ]
 
@@ -96,7 +96,7 @@ def _is_cut(model: Model, stands: Mapping[Table, str]) -> bool:
 
 def cut_at(
     model: Model,
-    domain: Domain,
+    group: Group,
     stands: Mapping[Table, str],
     committed: Mapping[tuple[Table, str], int],
     now: float,
@@ -105,7 +105,7 @@ def cut_at(
 
     None where one of them is older than at the last barrier. committed: when snapshots were.
     """
-    last = {table: last_cut(model, table) for table in domain.bases}
+    last = {table: last_cut(model, table) for table in group.bases}
     for table, snapshot in stands.items():
         before, at = last[table], committed.get((table, snapshot))
         if at is None or (before is not None and at < committed.get((table, before), at + 1)):
@@ -115,9 +115,9 @@ def cut_at(
         for table, snapshot in (last | dict(stands)).items()
         if snapshot is not None
     )
-    if len(snapshots) < len(domain.bases):
+    if len(snapshots) < len(group.bases):
         return []
-    return [RootsCut(domain.name, (domain.newest or 0) + 1, snapshots, now)]
+    return [RootsCut(group.name, (group.newest or 0) + 1, snapshots, now)]
 
 
 def last_cut(model: Model, table: Table) -> str | None:
@@ -126,10 +126,10 @@ def last_cut(model: Model, table: Table) -> str | None:
     return done.of[done.last].snapshot if done is not None and done.last is not None else None
 
 
-def _cut_here(model: Model) -> Iterable[Domain]:
+def _cut_here(model: Model) -> Iterable[Group]:
     """Yield the groups whose streams do not number the commits of their one base table."""
-    for domain in model.domains.values():
-        writers = {job for table in domain.declared for job in model.writers.get(table, ())}
-        is_numbered_here = domain.declared and all(model.places[job].batch for job in writers)
-        if is_numbered_here or len(domain.bases) > 1:
-            yield domain
+    for group in model.groups.values():
+        writers = {job for table in group.declared for job in model.writers.get(table, ())}
+        is_numbered_here = group.declared and all(model.places[job].batch for job in writers)
+        if is_numbered_here or len(group.bases) > 1:
+            yield group

@@ -30,7 +30,7 @@ class Reading:
     """
 
     table: Table
-    domain: str
+    group: str
     barrier: int
     generation: int
     snapshot: str
@@ -101,8 +101,8 @@ def strong(model: Model, tables: Sequence[Table]) -> list[Reading]:
 
     Raises a RefusedError: untracked, groups, no_version.
     """
-    _refuse_unmanaged(model, tables)
-    _refuse_domains(model, tables)
+    _refuse_untracked(model, tables)
+    _refuse_groups(model, tables)
     found = version_and_pipeline(model, tables)
     while found is not None:
         barrier, connected = found
@@ -128,8 +128,8 @@ def weak(model: Model, tables: Sequence[Table]) -> list[Reading]:
     """
     groups: dict[str, list[Table]] = {}
     for table in tables:
-        if model.is_managed(table) or model.has_barriers(table):
-            groups.setdefault(model.domain_of[table], []).append(table)
+        if model.is_tracked(table) or model.has_barriers(table):
+            groups.setdefault(model.group_of[table], []).append(table)
     return [reading for group in groups.values() for reading in _weak_of_one(model, group)]
 
 
@@ -147,17 +147,17 @@ def _weak_of_one(model: Model, tables: list[Table]) -> list[Reading]:
 
 def reading(model: Model, table: Table, chosen: Completion) -> Reading:
     """The reading of a table at the snapshot that was chosen of a barrier."""
-    domain = model.domain(model.domain_of[table])
-    missing = domain.first_after(chosen.barrier)
-    since = domain.births[missing] if missing is not None else None
+    group = model.group(model.group_of[table])
+    missing = group.first_after(chosen.barrier)
+    since = group.births[missing] if missing is not None else None
     return Reading(
         table,
-        domain.name,
+        group.name,
         chosen.barrier,
-        domain.generation,
+        group.generation,
         chosen.snapshot,
         since,
-        None if model.is_managed(table) else model.why_unmanaged(table),
+        None if model.is_tracked(table) else model.why_untracked(table),
     )
 
 
@@ -181,15 +181,15 @@ def held_by(
 
     With the readings of one answer: from the barrier after that answer.
     """
-    answered = {reading.domain: reading.barrier for reading in readings}
+    answered = {reading.group: reading.barrier for reading in readings}
     groups: dict[str, list[Table]] = {}
     for table in tables:
         if table in model.done:
-            groups.setdefault(model.domain_of[table], []).append(table)
+            groups.setdefault(model.group_of[table], []).append(table)
     found: dict[Table, Holder] = {}
     for name, of_group in groups.items():
         barrier = answered.get(name, version(model, of_group))
-        missing = model.domain(name).first_after(barrier)
+        missing = model.group(name).first_after(barrier)
         if missing is None:
             continue
         connected, _ = pipeline(model, of_group, missing)
@@ -204,7 +204,7 @@ def weakly_held_by(model: Model, readings: Iterable[Reading]) -> list[Holder]:
     """Return the most upstream jobs that keep the tables of a weak answer from their next barrier."""
     found: dict[Table, Holder] = {}
     for one in readings:
-        missing = model.domain(one.domain).first_after(one.barrier)
+        missing = model.group(one.group).first_after(one.barrier)
         if missing is not None and missing not in model.done[one.table]:
             for table in lacking(model, upstream(model, one.table), missing):
                 found[table] = _holder(model, table, missing)
@@ -213,8 +213,8 @@ def weakly_held_by(model: Model, readings: Iterable[Reading]) -> list[Holder]:
 
 def _holder(model: Model, table: Table, barrier: int) -> Holder:
     last, writer = model.done[table].last, model.writer(table)
-    if not model.is_managed(table):
-        why = f"{model.why_unmanaged(table)}; {model.how_to_track(table)}"
+    if not model.is_tracked(table):
+        why = f"{model.why_untracked(table)}; {model.how_to_track(table)}"
         return Holder(table, table[1], table[0], "UNTRACKED", None, barrier, last, why)
     why = why_broken(model, table)
     if writer is not None and why:
@@ -247,19 +247,19 @@ def _remedy(model: Model, table: Table, why: str) -> str:
     )
 
 
-def _refuse_unmanaged(model: Model, tables: Iterable[Table]) -> None:
+def _refuse_untracked(model: Model, tables: Iterable[Table]) -> None:
     reasons = [
-        model.why_unmanaged(table)
+        model.why_untracked(table)
         for table in tables
-        if not model.is_managed(table) and not model.has_barriers(table)
+        if not model.is_tracked(table) and not model.has_barriers(table)
     ]
     if reasons:
         words = "; ".join(reasons)
         raise RefusedError(f"{words}. There is no strong answer over it; {INSTEAD}", "untracked")
 
 
-def _refuse_domains(model: Model, tables: Iterable[Table]) -> None:
-    domains = sorted({model.domain_of[table] for table in tables})
-    if len(domains) > 1:
-        words = f"tables of {len(domains)} groups ({', '.join(domains)}), whose barriers are not comparable"
+def _refuse_groups(model: Model, tables: Iterable[Table]) -> None:
+    groups = sorted({model.group_of[table] for table in tables})
+    if len(groups) > 1:
+        words = f"tables of {len(groups)} groups ({', '.join(groups)}), whose barriers are not comparable"
         raise RefusedError(f"{words}. There is no strong answer over them; {INSTEAD}", "groups")

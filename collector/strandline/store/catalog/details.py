@@ -10,7 +10,7 @@ from strandline.errors import AmbiguousError, NotFoundError
 from strandline.store.catalog.lists import (
     Answer,
     dataset_answer,
-    domains_of,
+    groups_of,
     newest_runs,
     run_answer,
     runs_called,
@@ -83,7 +83,7 @@ def job_detail(connection: Connection, job: Node, now: int) -> Answer:
         "type": "job",
         "namespace": job.namespace,
         "name": job.name,
-        "group": domains_of(connection, [job.id]).get(job.id),
+        "group": groups_of(connection, [job.id]).get(job.id),
         "latestRun": newest,
         "query": query_answer(connection, job.id),
         **(_declared(connection, job.id) if run is None else _with_children(connection, run)),

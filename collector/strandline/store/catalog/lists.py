@@ -34,7 +34,7 @@ from strandline.store.lineage.recent_runs import created_nothing
 from strandline.store.lineage.run_state import RunState, iso, rows_of_runs, run_state, with_state
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
-from strandline.store.schema.run_tables import job_domains, jobs, run_parents, runs
+from strandline.store.schema.run_tables import job_groups, jobs, run_parents, runs
 from strandline.store.schema.snapshot_tables import job_barriers
 from strandline.store.sql.compression import expand
 from strandline.store.sql.id_lists import among
@@ -199,7 +199,7 @@ def jobs_page(
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
         nested = nested_jobs(connection, [(row.id, row.name) for row in rows])
         ids = [row.id for row in rows]
-        newest, domains = _newest_states(connection, ids, now), domains_of(connection, ids)
+        newest, groups = _newest_states(connection, ids, now), groups_of(connection, ids)
         more = outcomes(connection, {run: state.state == "FAIL" for run, state in newest.values()})
         parents = parent_jobs(connection, list(more))
         owners = owners_of_jobs(connection, ids)
@@ -211,7 +211,7 @@ def jobs_page(
             ):
                 newest_run = None if state is None else state.answer() | more[run]
                 belonging = {
-                    "group": domains.get(row.id),
+                    "group": groups.get(row.id),
                     "owners": owners.get(row.id, []),
                     "parent": parents.get(run),
                 }
@@ -246,12 +246,12 @@ def _newest_states(
     return {row.job_id: (row.id, run_state(row, now)) for row in rows}
 
 
-def domains_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, str]:
+def groups_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, str]:
     """The group of each job that is in one."""
-    query = select(job_domains.c.job_id, job_domains.c.domain).where(
-        among(job_domains.c.job_id, job_ids)
+    query = select(job_groups.c.job_id, job_groups.c.group_name).where(
+        among(job_groups.c.job_id, job_ids)
     )
-    return {row.job_id: row.domain for row in connection.execute(query)}
+    return {row.job_id: row.group_name for row in connection.execute(query)}
 
 
 def runs_page(
@@ -374,7 +374,7 @@ def barrier_answer(row: Any) -> Answer:
     """A barrier as JSON shows it; `sources` are the offsets that the facet states."""
     return {
         "barrierId": row.barrier,
-        "group": row.domain or None,
+        "group": row.group_name or None,
         "phase": PHASES[row.phase],
         "queryId": row.query_id or None,
         "batchId": row.batch_id,

@@ -36,7 +36,7 @@ from strandline.store.lineage.nested_commands import nested_jobs, nested_runs
 from strandline.store.lineage.parents import parent_jobs
 from strandline.store.lineage.past_runs import PastRun, past_runs
 from strandline.store.lineage.run_state import iso
-from strandline.store.schema.run_tables import job_domains, jobs, run_parents, runs
+from strandline.store.schema.run_tables import job_groups, jobs, run_parents, runs
 from strandline.store.sql.each import for_each
 from strandline.store.sql.id_lists import among, among_given
 
@@ -96,9 +96,9 @@ def jobs_then(
     """The same for a list of jobs: each with its latest run of then."""
     ids = [row.id for row in rows]
     nested = nested_jobs(connection, [(row.id, row.name) for row in rows], moment)
-    newest, domains = (
+    newest, groups = (
         newest_runs_then(connection, ids, moment),
-        _domains_then(connection, ids, moment),
+        _groups_then(connection, ids, moment),
     )
     more = outcomes(
         connection, {one.id: one.state.state == "FAIL" for one in newest.values()}, moment
@@ -112,7 +112,7 @@ def jobs_then(
         else:
             newest_run = None if run is None else run.state.answer() | more[run.id]
             parent = None if run is None else parents.get(run.id)
-            belonging = domains[row.id] | {"owners": owners.get(row.id, []), "parent": parent}
+            belonging = groups[row.id] | {"owners": owners.get(row.id, []), "parent": parent}
             yield seen_then(row, moment) | belonging | {"latestRun": newest_run}
 
 
@@ -190,14 +190,16 @@ def _newest_then(dialect: str) -> CompoundSelect[Any]:
     return union_all(heard_last, select(runs.c.job_id, runs.c.id).where(*going_on))
 
 
-def _domains_then(connection: Connection, job_ids: Sequence[int], moment: int) -> dict[int, Answer]:
+def _groups_then(connection: Connection, job_ids: Sequence[int], moment: int) -> dict[int, Answer]:
     """`group` of each job; nothing of one that a later event put into a group."""
-    query = select(job_domains.c.job_id, job_domains.c.domain, job_domains.c.at)
+    query = select(job_groups.c.job_id, job_groups.c.group_name, job_groups.c.at)
     found = {
         row.job_id: row
-        for row in connection.execute(query.where(among(job_domains.c.job_id, job_ids)))
+        for row in connection.execute(query.where(among(job_groups.c.job_id, job_ids)))
     }
-    of_then = {job: {"group": row.domain} if row.at <= moment else {} for job, row in found.items()}
+    of_then = {
+        job: {"group": row.group_name} if row.at <= moment else {} for job, row in found.items()
+    }
     return {job: of_then.get(job, {"group": None}) for job in job_ids}
 
 

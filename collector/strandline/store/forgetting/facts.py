@@ -81,7 +81,7 @@ def left_of_fact(fact: Fact, names: _Names) -> Fact | None:
     if _is_of_forgotten(fact, names):
         return None
     match fact:
-        case f.DomainDeclared(roots=roots):
+        case f.GroupDeclared(roots=roots):
             return _with(fact, roots=names.tables(roots))
         case f.RootsCut(snapshots=cut):
             return _with(fact, snapshots=names.of_tables(cut))

@@ -24,7 +24,7 @@ from strandline.core.changes.rows import (
     EdgesUsed,
     FacetBody,
     FacetSeen,
-    JobDomain,
+    JobGroup,
     JobRelation,
     JobSeen,
     NamespaceSeen,
@@ -60,7 +60,7 @@ _OF_RUNS = (
     (BarrierSeen, "run_id"), (SnapshotSeen, "run_id"), (SnapshotUsed, "run_id"),
 )  # fmt: skip
 _OF_JOBS = (
-    (JobSeen, "id"), (JobDomain, "job_id"), (JobRelation, "job_id"), (BarrierSeen, "job_id"), (RunParent, "parent_job_id"),
+    (JobSeen, "id"), (JobGroup, "job_id"), (JobRelation, "job_id"), (BarrierSeen, "job_id"), (RunParent, "parent_job_id"),
     (RunParent, "root_job_id"), (RunQuery, "job_id"),
 )  # fmt: skip
 _OF_DATASETS = (

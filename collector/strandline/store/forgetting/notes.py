@@ -28,8 +28,8 @@ from strandline.store.schema.received_tables import refused_events, set_aside
 from strandline.store.schema.snapshot_tables import catalog_options, startup_snapshots
 from strandline.store.schema.version_tables import (
     alerts,
-    domain_roots,
-    managed_jobs,
+    group_jobs,
+    group_roots,
     open_rollbacks,
     reader_leases,
     version_news,
@@ -84,8 +84,8 @@ def _owned(
             among(startup_snapshots.c.dataset_id, target.dataset_ids),
         ),
     )
-    yield managed_jobs, among(managed_jobs.c.job_id, target.job_ids)
-    yield domain_roots, among(domain_roots.c.dataset_id, target.dataset_ids)
+    yield group_jobs, among(group_jobs.c.job_id, target.job_ids)
+    yield group_roots, among(group_roots.c.dataset_id, target.dataset_ids)
     yield version_news, among(version_news.c.entity_id, [*runs, *target.dataset_ids])
     yield annotations, among(annotations.c.entity_id, things)
     entities = [

@@ -9,11 +9,11 @@ from strandline.core.changes.snapshots import NOT_THE_LAST
 _JOB_LINEAGE = """
 SELECT DISTINCT job.name AS job, place.database_name AS "database", place.table_name AS "table",
        job.namespace AS namespace, place.catalog AS catalog,
-       coalesce(member.domain, '') AS consistency_group{more}
+       coalesce(member.group_name, '') AS consistency_group{more}
   FROM relation_lives life
   JOIN jobs job ON job.id = life.job_id
   JOIN datasets place ON place.id = life.dataset_id
-  LEFT JOIN job_domains member ON member.job_id = life.job_id
+  LEFT JOIN job_groups member ON member.job_id = life.job_id
  WHERE life.direction = {direction} AND {when} AND {allowed}
 """
 _HISTORY = """,
@@ -31,7 +31,7 @@ _BEST_SNAPSHOTS = """
 SELECT job.name AS job, CAST(best.barrier AS BIGINT) AS barrier_id,
        place.database_name AS "database", place.table_name AS "table",
        best.snapshot_id AS snapshot_id, job.namespace AS namespace,
-       place.catalog AS catalog, coalesce(member.domain, '') AS consistency_group
+       place.catalog AS catalog, coalesce(member.group_name, '') AS consistency_group
   FROM (SELECT told.*, row_number() OVER (
                  PARTITION BY told.job_id, told.barrier, told.dataset_id
                  ORDER BY told.query_at DESC, told.query_id DESC, told.rank DESC,
@@ -45,20 +45,20 @@ SELECT job.name AS job, CAST(best.barrier AS BIGINT) AS barrier_id,
                    AND lineage.snapshot_id IS NOT NULL) told) best
   JOIN jobs job ON job.id = best.job_id
   JOIN datasets place ON place.id = best.dataset_id
-  LEFT JOIN job_domains member ON member.job_id = best.job_id
+  LEFT JOIN job_groups member ON member.job_id = best.job_id
  WHERE best.standing = 1 AND {allowed}
 """
 
 _JOB_STARTUP = """
 SELECT job.name AS job, place.database_name AS "database", place.table_name AS "table",
        started.snapshot_id AS snapshot_id, job.namespace AS namespace, place.catalog AS catalog,
-       coalesce(member.domain, '') AS consistency_group{more}
+       coalesce(member.group_name, '') AS consistency_group{more}
   FROM startup_snapshots started
   JOIN run_lives life ON life.run_id = started.run_id
   JOIN jobs job ON job.id = started.job_id
   JOIN datasets named ON named.id = started.dataset_id
   JOIN datasets place ON place.id = named.canonical_id
-  LEFT JOIN job_domains member ON member.job_id = started.job_id
+  LEFT JOIN job_groups member ON member.job_id = started.job_id
  WHERE {when} AND {allowed}
 """
 
@@ -73,11 +73,11 @@ SELECT DISTINCT place.table_name AS table_name, CAST(made.barrier AS BIGINT) AS 
                  SELECT taken.job_id FROM snapshot_lineage taken WHERE taken.direction = 0)
             THEN 'Intermediate' ELSE 'Root' END AS table_type,
        job.namespace AS namespace, place.catalog AS catalog,
-       coalesce(member.domain, '') AS consistency_group
+       coalesce(member.group_name, '') AS consistency_group
   FROM snapshot_lineage made
   JOIN jobs job ON job.id = made.job_id
   JOIN datasets place ON place.id = made.dataset_id
-  LEFT JOIN job_domains member ON member.job_id = made.job_id
+  LEFT JOIN job_groups member ON member.job_id = made.job_id
  WHERE made.direction = 1 AND made.barrier IS NOT NULL AND {allowed}
 """
 

@@ -40,11 +40,11 @@ jobs = Table(
     comment="one row a job as named",
 )
 
-job_domains = Table(
-    "job_domains",
+job_groups = Table(
+    "job_groups",
     metadata,
     Column("job_id", Id, primary_key=True, autoincrement=False, comment="the job"),
-    text_column("domain", "the group that its newest barrier facet names"),
+    text_column("group_name", "the group that its newest barrier facet names"),
     time_column("at", "that event's time: the newest counts"),
     id_column("hash", "that event: decides between events of one moment"),
     comment="the consistency group of each job that has one",

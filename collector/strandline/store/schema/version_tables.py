@@ -40,16 +40,16 @@ version_news = Table(
     sqlite_autoincrement=True,
 )
 
-domain_roots = Table(
-    "domain_roots",
+group_roots = Table(
+    "group_roots",
     metadata,
     Column("dataset_id", Id, primary_key=True, autoincrement=False, comment="the base table"),
-    Column("domain", Text, nullable=False, comment="the group that declares it"),
+    Column("group_name", Text, nullable=False, comment="the group that declares it"),
     comment="base tables of declared groups: their snapshots become barriers",
 )
 
-managed_jobs = Table(
-    "managed_jobs",
+group_jobs = Table(
+    "group_jobs",
     metadata,
     Column("job_id", Id, primary_key=True, autoincrement=False, comment="the job"),
     comment="jobs that are registered or members: starts and ends of their runs are facts",
@@ -71,7 +71,7 @@ reader_leases = Table(
 open_rollbacks = Table(
     "open_rollbacks",
     metadata,
-    Column("domain", Text, primary_key=True, comment="the group: it has one rollback at a time"),
+    Column("group_name", Text, primary_key=True, comment="it has one rollback at a time"),
     time_column("begun_at", "for people"),
     bytes_column("body", "the plan that it began with, so that another process can finish it"),
     comment="rollbacks that are being carried out",

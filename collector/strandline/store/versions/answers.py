@@ -84,7 +84,7 @@ def reading_answer(one: Reading | Latest, now: float) -> dict[str, Any]:
         | {
             "barrier": one.barrier,
             "generation": one.generation,
-            "group": one.domain,
+            "group": one.group,
             "lagSeconds": lag,
         }
         | ({} if one.untracked is None else {"untracked": one.untracked})

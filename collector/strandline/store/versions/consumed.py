@@ -58,7 +58,7 @@ class StoredRun(Protocol):
         ...
 
     @property
-    def domain(self) -> str | None:
+    def group(self) -> str | None:
         """The group of its job."""
         ...
 
@@ -238,7 +238,7 @@ def commit_of(run: StoredRun, row: Row[Any], uses: Iterable[Any]) -> BarrierComm
     return BarrierCommitted(
         run.job,
         run.row.run_id,
-        row.domain or run.domain,
+        row.group_name or run.group,
         row.barrier,
         started,
         committed,
@@ -358,7 +358,7 @@ def batch_commits(
 ) -> dict[int, BarrierCommitted]:
     """Return the commits of the runs that are completed batch runs of a group."""
     ended = {id_: run for id_, run in runs.items() if _is_ended_batch(run)}
-    of_group = _of_domains(connection, ended)
+    of_group = _of_groups(connection, ended)
     if not of_group:
         return {}
     uses = uses_of(connection, [(id_, 0) for id_ in of_group])
@@ -374,13 +374,13 @@ def _is_ended_batch(run: StoredRun) -> bool:
     return run.row.state == COMPLETE and not run.row.streaming
 
 
-def _of_domains(connection: Connection, ended: Mapping[int, StoredRun]) -> dict[int, StoredRun]:
+def _of_groups(connection: Connection, ended: Mapping[int, StoredRun]) -> dict[int, StoredRun]:
     """Those that state their group themselves, or name none."""
-    marked = _with_domain(connection, [id_ for id_, run in ended.items() if run.domain is not None])
-    return {id_: run for id_, run in ended.items() if run.domain is None or id_ in marked}
+    marked = _with_group(connection, [id_ for id_, run in ended.items() if run.group is not None])
+    return {id_: run for id_, run in ended.items() if run.group is None or id_ in marked}
 
 
-def _with_domain(connection: Connection, runs: Sequence[int]) -> set[int]:
+def _with_group(connection: Connection, runs: Sequence[int]) -> set[int]:
     """Those that name their group themselves.
 
     A DELETE, say, may be a run of the same job and names none.
@@ -400,7 +400,7 @@ def _batch_commit(run: StoredRun, uses: Sequence[Any]) -> BarrierCommitted | Non
     return BarrierCommitted(
         run.job,
         run.row.run_id,
-        run.domain,
+        run.group,
         0,
         started,
         ended,

@@ -20,8 +20,8 @@ def delay_answer(
 ) -> dict[str, Any]:
     """Return the delay of a table at a barrier (its last one), and how stale the table is now."""
     call(connection, model, [table])
-    if table not in model.done or not model.is_managed(table):
-        raise RefusedError(f"{model.why_unmanaged(table)}: it has no barriers", "untracked")
+    if table not in model.done or not model.is_tracked(table):
+        raise RefusedError(f"{model.why_untracked(table)}: it has no barriers", "untracked")
     if barrier is None:
         barrier = model.done[table].last
     found = delay(model, table, barrier) if barrier is not None else None

@@ -43,11 +43,11 @@ from strandline.core.versions import facts as barriers
 from strandline.core.versions.facts import Fact, Job, NameReused, Table, TableRenamed
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.schema.received_tables import VERSION_FACTS, numbers, store_settings
-from strandline.store.schema.run_tables import job_domains, runs
+from strandline.store.schema.run_tables import job_groups, runs
 from strandline.store.schema.snapshot_tables import job_barriers, snapshot_uses, snapshots
 from strandline.store.schema.version_tables import (
-    domain_roots,
-    managed_jobs,
+    group_jobs,
+    group_roots,
     version_facts,
     version_news,
 )
@@ -61,7 +61,7 @@ AT_ONCE = 2000
 KINDS: dict[str, type[Fact]] = {
     kind.__name__: kind
     for kind in (
-        barriers.DomainDeclared,
+        barriers.GroupDeclared,
         barriers.RootsCut,
         barriers.JobRegistered,
         barriers.RunStarted,
@@ -183,7 +183,7 @@ def _barriers_stated(rows: Rows) -> list[tuple[int, int, int | None]]:
 def _followed(
     connection: Connection, jobs: set[int], tables: set[int]
 ) -> tuple[set[int], set[int]]:
-    """The jobs that are managed or whose barriers name a group, and the tables that are base tables.
+    """The jobs that are tracked or whose barriers name a group, and the tables that are base tables.
 
     Others are most, and would be looked at for nothing. START and end of a run may carry no facet that tells of a group.
     """
@@ -202,15 +202,15 @@ def _followed_ids() -> CompoundSelect[Any]:
     run, root, id_ = (
         literal(RUN).label("kind"),
         literal(ROOT).label("kind"),
-        managed_jobs.c.job_id.label("id"),
+        group_jobs.c.job_id.label("id"),
     )
     return union_all(
-        select(run, id_).where(among_given(managed_jobs.c.job_id, "jobs")),
-        select(run, job_domains.c.job_id).where(
-            among_given(job_domains.c.job_id, "jobs"), job_domains.c.domain != ""
+        select(run, id_).where(among_given(group_jobs.c.job_id, "jobs")),
+        select(run, job_groups.c.job_id).where(
+            among_given(job_groups.c.job_id, "jobs"), job_groups.c.group_name != ""
         ),
-        select(root, domain_roots.c.dataset_id).where(
-            among_given(domain_roots.c.dataset_id, "tables")
+        select(root, group_roots.c.dataset_id).where(
+            among_given(group_roots.c.dataset_id, "tables")
         ),
     )
 
@@ -343,11 +343,9 @@ def manage(connection: Connection, jobs: Collection[Job]) -> None:
     ids = {id_of("job", *job) for job in jobs}
     if not ids:
         return
-    ids -= set(
-        connection.scalars(select(managed_jobs.c.job_id).where(managed_jobs.c.job_id.in_(ids)))
-    )
+    ids -= set(connection.scalars(select(group_jobs.c.job_id).where(group_jobs.c.job_id.in_(ids))))
     for job in sorted(ids):
-        connection.execute(insert(managed_jobs).values(job_id=job))
+        connection.execute(insert(group_jobs).values(job_id=job))
         _mark_all(connection, job)
 
 
@@ -365,7 +363,7 @@ def _mark_all(connection: Connection, job: int) -> None:
         connection.execute(insert(version_news), values)
 
 
-def mark_roots(connection: Connection, domain: str, roots: Sequence[Table]) -> None:
+def mark_roots(connection: Connection, group: str, roots: Sequence[Table]) -> None:
     """Let the snapshots of a group's base tables become barriers, those that are known already first."""
     for root in roots:
         ids = set(
@@ -374,6 +372,6 @@ def mark_roots(connection: Connection, domain: str, roots: Sequence[Table]) -> N
             )
         )
         for dataset in sorted(ids | {id_of("dataset", *root)}):
-            connection.execute(delete(domain_roots).where(domain_roots.c.dataset_id == dataset))
-            connection.execute(insert(domain_roots).values(dataset_id=dataset, domain=domain))
+            connection.execute(delete(group_roots).where(group_roots.c.dataset_id == dataset))
+            connection.execute(insert(group_roots).values(dataset_id=dataset, group_name=group))
             connection.execute(insert(version_news).values(kind=ROOT, entity_id=dataset, barrier=0))

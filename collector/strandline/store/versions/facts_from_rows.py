@@ -19,7 +19,7 @@ from strandline.core.openlineage.run_states import NAMES
 from strandline.core.versions.facts import BarrierCommitted, Fact, Job, RunEnded, RunStarted, Table
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
-from strandline.store.schema.run_tables import job_domains, jobs, runs
+from strandline.store.schema.run_tables import job_groups, jobs, runs
 from strandline.store.schema.snapshot_tables import job_barriers
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
@@ -40,7 +40,7 @@ class StartedRun:
 
     row: Row[Any]
     job: Job
-    domain: str | None
+    group: str | None
     reads: tuple[Table, ...]
     writes: tuple[Table, ...]
     batch: bool = False
@@ -51,7 +51,7 @@ class StartedRun:
             return None
         at, seen = self.row.started_at / MICRO, self.row.received_at / MICRO
         return RunStarted(
-            self.job, self.row.run_id, at, self.domain, self.reads, self.writes, seen, self.batch
+            self.job, self.row.run_id, at, self.group, self.reads, self.writes, seen, self.batch
         )
 
     def ended(self) -> RunEnded | None:
@@ -96,7 +96,7 @@ def runs_of(connection: Connection, ids: Sequence[int]) -> dict[int, StartedRun]
         row.id: StartedRun(
             row,
             (row.namespace, row.name),
-            row.domain or None,
+            row.group_name or None,
             *tables.get(row.id, ((), ())),
             row.job_id in batch,
         )
@@ -107,9 +107,9 @@ def runs_of(connection: Connection, ids: Sequence[int]) -> dict[int, StartedRun]
 @cache
 def _runs() -> Select[Any]:
     return (
-        select(runs, jobs.c.namespace, jobs.c.name, job_domains.c.domain)
+        select(runs, jobs.c.namespace, jobs.c.name, job_groups.c.group_name)
         .join(jobs, jobs.c.id == runs.c.job_id)
-        .outerjoin(job_domains, (job_domains.c.job_id == runs.c.job_id) & (job_domains.c.at > 0))
+        .outerjoin(job_groups, (job_groups.c.job_id == runs.c.job_id) & (job_groups.c.at > 0))
         .where(among_given(runs.c.id, "runs"))
     )
 
@@ -190,7 +190,7 @@ def _committed_barriers() -> Select[Any]:
     return select(
         stored.run_id,
         stored.barrier,
-        stored.domain,
+        stored.group_name,
         stored.batch_id,
         stored.checkpoint,
         stored.started_at,

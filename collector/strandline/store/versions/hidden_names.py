@@ -13,7 +13,7 @@ def names_hidden(model: Model, access: Access) -> HiddenNames:
     """Names of tables, jobs and groups, and what people call the tables."""
     named = {
         *model.names,
-        *model.domain_of,
+        *model.group_of,
         *model.places,
         *model.registered,
         *model.retired,
@@ -23,13 +23,13 @@ def names_hidden(model: Model, access: Access) -> HiddenNames:
     for one in named:
         words = {one[0], one[1], model.called.get(one, "")}
         (seen if access.allows(one[0]) else hidden).update(words)
-    for domain in model.domains:
-        (seen if sees_domain(model, access, domain) else hidden).add(domain)
+    for group in model.groups:
+        (seen if sees_group(model, access, group) else hidden).add(group)
     return HiddenNames(hidden, seen)
 
 
-def sees_domain(model: Model, access: Access, domain: str) -> bool:
+def sees_group(model: Model, access: Access, group: str) -> bool:
     """Return true if the key sees a namespace of the group's tables or declared base tables."""
-    declared: tuple[Table, ...] = model.domains[domain].declared if domain in model.domains else ()
-    tables = (*declared, *(table for table, of in model.domain_of.items() if of == domain))
+    declared: tuple[Table, ...] = model.groups[group].declared if group in model.groups else ()
+    tables = (*declared, *(table for table, of in model.group_of.items() if of == group))
     return access.everything or any(access.allows(namespace) for namespace, _ in tables)

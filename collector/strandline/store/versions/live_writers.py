@@ -1,6 +1,6 @@
-"""Streaming jobs that write a table right now, managed or not.
+"""Streaming jobs that write a table right now, tracked or not.
 
-The model of versions knows those alone that are managed.
+The model of versions knows those alone that are tracked.
 """
 
 from sqlalchemy import BigInteger, Connection, column, select, table

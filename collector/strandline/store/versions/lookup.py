@@ -25,7 +25,7 @@ def table_of(connection: Connection, model: Model, namespace: str, name: str) ->
     A NotFoundError with candidates when neither model nor store know it.
     """
     asked = (namespace, name)
-    if (asked in model.domain_of or asked in model.reused) and access_of(connection).allows(
+    if (asked in model.group_of or asked in model.reused) and access_of(connection).allows(
         namespace
     ):
         return asked
@@ -38,7 +38,7 @@ def known_name(connection: Connection, model: Model, canonical: Table) -> Table:
 
     Symlinks may have come after its first barrier.
     """
-    if canonical in model.domain_of:
+    if canonical in model.group_of:
         return canonical
     ids = (
         select(datasets.c.canonical_id)
@@ -48,7 +48,7 @@ def known_name(connection: Connection, model: Model, canonical: Table) -> Table:
     for row in connection.execute(
         select(datasets.c.namespace, datasets.c.name).where(datasets.c.canonical_id == ids)
     ):
-        if (row.namespace, row.name) in model.domain_of:
+        if (row.namespace, row.name) in model.group_of:
             return (row.namespace, row.name)
     return canonical
 

@@ -19,7 +19,7 @@ from strandline.core.versions.renames import NameFact
 from strandline.store.lineage.lookup import ids_of_names
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.schema.snapshot_tables import snapshots
-from strandline.store.schema.version_tables import domain_roots, version_news
+from strandline.store.schema.version_tables import group_roots, version_news
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import agreed
 from strandline.store.versions.fact_log import RENAME, ROOT, VersionNews
@@ -191,11 +191,11 @@ def follow_base_tables(connection: Connection, facts: Sequence[NameFact]) -> Non
             continue
         before = id_of("dataset", *(fact.before if isinstance(fact, TableRenamed) else fact.table))
         after = id_of("dataset", *fact.table)
-        query = select(domain_roots.c.domain).where(domain_roots.c.dataset_id == before)
-        domain = connection.scalar(query)
-        if domain is None:
+        query = select(group_roots.c.group_name).where(group_roots.c.dataset_id == before)
+        group = connection.scalar(query)
+        if group is None:
             continue
-        known = select(domain_roots.c.domain).where(domain_roots.c.dataset_id == after)
+        known = select(group_roots.c.group_name).where(group_roots.c.dataset_id == after)
         if connection.scalar(known) is None:
-            connection.execute(insert(domain_roots).values(dataset_id=after, domain=domain))
+            connection.execute(insert(group_roots).values(dataset_id=after, group_name=group))
         connection.execute(insert(version_news).values(kind=ROOT, entity_id=after, barrier=0))

@@ -10,7 +10,7 @@ def plan_answer(found: Plan) -> dict[str, Any]:
     """Return a plan as JSON shows it."""
     return {
         "kind": found.kind,
-        "group": found.domain,
+        "group": found.group,
         "barrier": found.barrier,
         "generation": found.generation,
         "tables": [named(table) for table in found.tables],

@@ -18,7 +18,7 @@ from strandline.core.versions.root_barriers import SingleRoot
 from strandline.store.lineage.lookup import ids_of_names
 from strandline.store.lineage.recreated import is_of_this_table
 from strandline.store.schema.snapshot_tables import snapshots
-from strandline.store.schema.version_tables import domain_roots
+from strandline.store.schema.version_tables import group_roots
 from strandline.store.versions.fact_log import ROOT, VersionNews
 from strandline.store.versions.renamed_tables import rows_of
 
@@ -49,10 +49,10 @@ def lines_since(
         return []
     named = set(
         connection.scalars(
-            select(domain_roots.c.domain).where(domain_roots.c.dataset_id.in_(touched))
+            select(group_roots.c.group_name).where(group_roots.c.dataset_id.in_(touched))
         )
     )
-    return [(root, _since(connection, root)) for root in roots if root.domain in named]
+    return [(root, _since(connection, root)) for root in roots if root.group in named]
 
 
 def _since(connection: Connection, root: SingleRoot) -> list[str]:

@@ -7,9 +7,9 @@ from sqlalchemy import Connection, insert, select
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions.checkpoint import start_up
 from strandline.core.versions.facts import Fact, JobPlaced
-from strandline.core.versions.managed_jobs import ManagedJob
+from strandline.core.versions.group_jobs import GroupJob
 from strandline.core.versions.model import Model
-from strandline.store.schema.run_tables import job_domains, runs
+from strandline.store.schema.run_tables import job_groups, runs
 from strandline.store.schema.snapshot_tables import startup_snapshots
 
 MICRO = 1_000_000
@@ -26,7 +26,7 @@ def placements(connection: Connection, model: Model, now: float) -> tuple[Sequen
     return found, None
 
 
-def _store(connection: Connection, place: ManagedJob, placed: Fact, now: float) -> None:
+def _store(connection: Connection, place: GroupJob, placed: Fact, now: float) -> None:
     assert isinstance(placed, JobPlaced)
     run = connection.scalar(
         select(runs.c.id).where(
@@ -53,15 +53,15 @@ def _store(connection: Connection, place: ManagedJob, placed: Fact, now: float) 
     rows = [row for row in rows if row["dataset_id"] not in stored]
     if rows:
         connection.execute(insert(startup_snapshots), rows)
-        _say_domain(connection, place)
+        _say_group(connection, place)
 
 
-def _say_domain(connection: Connection, place: ManagedJob) -> None:
+def _say_group(connection: Connection, place: GroupJob) -> None:
     """The group for the rows of a job whose events named none yet.
 
     A word of its own has a time, and wins over this.
     """
     job = id_of("job", *place.job)
-    if connection.scalar(select(job_domains.c.job_id).where(job_domains.c.job_id == job)) is None:
-        row = {"job_id": job, "domain": place.domain, "at": 0, "hash": 0}
-        connection.execute(insert(job_domains).values(row))
+    if connection.scalar(select(job_groups.c.job_id).where(job_groups.c.job_id == job)) is None:
+        row = {"job_id": job, "group_name": place.group, "at": 0, "hash": 0}
+        connection.execute(insert(job_groups).values(row))

@@ -62,7 +62,7 @@ class Registration:
     """
 
     tables: Tables = NO_TABLES
-    domain: str | None = None
+    group: str | None = None
     at: float = 0.0
 
 
@@ -85,7 +85,7 @@ class Retirement:
 
 
 @dataclass(slots=True)
-class ManagedJob:
+class GroupJob:
     """A tracked job with its current run.
 
     `connected`: the tables that it holds at one version, from barrier `counts_from` on (None: it is
@@ -94,7 +94,7 @@ class ManagedJob:
     """
 
     job: Job
-    domain: str
+    group: str
     inferred: bool
     run: str
     since: float
@@ -140,7 +140,7 @@ class ManagedJob:
         Nearly all say the same.
         """
         same = fact.run == self.run and tables == self.last_tables and fact.started >= self.since
-        return same and not (self.inferred and fact.domain not in (None, self.domain))
+        return same and not (self.inferred and fact.group not in (None, self.group))
 
     def settle(self) -> None:
         """Say anew what counts: what was announced, what this run named, and what the runs before left."""

@@ -17,9 +17,10 @@ from strandline.core.openlineage.names import named
 from strandline.core.versions.checkpoint import Decision, decide
 from strandline.core.versions.completions import Completions
 from strandline.core.versions.expirable import pins
-from strandline.core.versions.facts import DomainDeclared, Fact, Job, RolledBack, Table
-from strandline.core.versions.model import Domain, Model, descendants
-from strandline.core.versions.registration import refuse_domain
+from strandline.core.versions.facts import Fact, GroupDeclared, Job, RolledBack, Table
+from strandline.core.versions.model import Group as GroupState
+from strandline.core.versions.model import Model, descendants
+from strandline.core.versions.registration import refuse_group
 from strandline.core.versions.rollback import Plan, plan
 from strandline.core.versions.rollback_statements import StoredTable
 from strandline.errors import RefusedError
@@ -36,7 +37,7 @@ from strandline.store.sql.pages import encode_cursor
 from strandline.store.versions.answers import expiry_answer, expiry_of
 from strandline.store.versions.delay_answers import delay_answer
 from strandline.store.versions.fact_log import mark_roots
-from strandline.store.versions.hidden_names import sees_domain
+from strandline.store.versions.hidden_names import sees_group
 from strandline.store.versions.lookup import call, job_called, known_name, table_of
 from strandline.store.versions.outside_jobs import OutsideJob, jobs_outside, outside_answer
 from strandline.store.versions.outside_readers import outside_of
@@ -124,16 +125,16 @@ def post_group(wanted: Declaration, session: AdminSession) -> Answer:
             dict.fromkeys(known_name(connection, model, one.pair) for one in wanted.tables)
         )
         session.access.require(
-            [*roots, *(table for table, of in model.domain_of.items() if of == wanted.name)]
+            [*roots, *(table for table, of in model.group_of.items() if of == wanted.name)]
         )
-        refuse_domain(model, wanted.name, roots)
+        refuse_group(model, wanted.name, roots)
         mark_roots(connection, wanted.name, roots)
-        return [DomainDeclared(wanted.name, roots, now)], roots
+        return [GroupDeclared(wanted.name, roots, now)], roots
 
     follower = session.follower
     follower.decide(decide_)
     with follower.model() as model:
-        return _domain(model, model.domain(wanted.name))
+        return _group(model, model.group(wanted.name))
 
 
 @router.get("/groups", response_model=Groups)
@@ -141,26 +142,26 @@ def get_groups(query: Annotated[GroupsQuery, InQuery()], session: ReadSession) -
     """All groups, by name."""
     after, limit = query.cursor, query.limit
     with session.follower.model() as model:
-        seen = (name for name in model.domains if sees_domain(model, session.access, name))
+        seen = (name for name in model.groups if sees_group(model, session.access, name))
         names = nsmallest(limit + 1, (name for name in seen if after is None or (name,) > after))
         page = names[:limit]
         more = encode_cursor(page[-1:]) if len(names) > len(page) else None
         return {
-            "groups": [_domain(model, model.domains[name]) for name in page],
+            "groups": [_group(model, model.groups[name]) for name in page],
             "nextCursor": more,
         }
 
 
-def _domain(model: Model, domain: Domain) -> Answer:
-    roots = domain.bases or tuple(
-        sorted(t for t in model.roots if model.domain_of.get(t) == domain.name)
+def _group(model: Model, group: GroupState) -> Answer:
+    roots = group.bases or tuple(
+        sorted(t for t in model.roots if model.group_of.get(t) == group.name)
     )
     return {
-        "name": domain.name,
-        "declared": bool(domain.declared),
+        "name": group.name,
+        "declared": bool(group.declared),
         "tables": [named(table) for table in roots],
-        "generation": domain.generation,
-        "barrier": domain.newest,
+        "generation": group.generation,
+        "barrier": group.newest,
     }
 
 
@@ -204,14 +205,14 @@ def _decision(model: Model, job: Job, asked: Position, timeout: float | None) ->
     overdue: set[int] = set()
     if place is None:
         tables = model.registered[job].tables
-        sources = {table for table in tables.reads - tables.writes if model.is_managed(table)}
+        sources = {table for table in tables.reads - tables.writes if model.is_tracked(table)}
     else:
         if asked.position is None and place.started_up and place.start_barrier is not None:
             return Decision(
                 "CHECKPOINT", place.start_barrier, (), tuple(sorted(place.started_up.items()))
             )
         sources = model.links(place) & place.reads - place.writes
-        overdue = model.domain(place.domain).overdue(timeout, time.time())
+        overdue = model.group(place.group).overdue(timeout, time.time())
     completed = {table: model.done.get(table, Completions()) for table in sorted(sources)}
     return decide(completed, asked.position, overdue, asked.max_behind)
 
@@ -246,13 +247,13 @@ def post_rollback(asked: Rollback, session: AdminSession) -> Answer:
     ) -> tuple[list[Fact], tuple[Plan, list[OutsideJob]]]:
         table = table_of(connection, model, asked.namespace, asked.name)
         session.access.require([table])
-        call(connection, model, model.domain_of)
+        call(connection, model, model.group_of)
         stored = stored_tables(connection, descendants(model, table))
         found = _plan(model, table, asked, stored)
         session.access.require([*found.tables, *found.jobs])
         outside = jobs_outside(connection, found.tables, found.jobs)
         back = found.barrier if found.barrier is not None else 0
-        return ([RolledBack(found.domain, found.tables, back, now)] if asked.apply else []), (
+        return ([RolledBack(found.group, found.tables, back, now)] if asked.apply else []), (
             found,
             outside,
         )
@@ -267,8 +268,8 @@ def post_rollback(asked: Rollback, session: AdminSession) -> Answer:
 
 
 def _plan(model: Model, table: Table, asked: Rollback, stored: Mapping[Table, StoredTable]) -> Plan:
-    domain = model.domain_at(table)
-    newest = (domain.newest if domain is not None else None) or 0
+    group = model.group_at(table)
+    newest = (group.newest if group is not None else None) or 0
     retained = {one.pair: newest + 1 for one in asked.lost_state}
     if asked.retained_from is not None:
         retained = dict.fromkeys(model.places, asked.retained_from) | retained
