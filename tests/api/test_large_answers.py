@@ -125,7 +125,7 @@ def test_page_that_is_too_large_ends_earlier_with_a_cursor(
 
 def test_a_page_has_at_most_eight_megabytes(sqlite_engine: Engine) -> None:
     """Sixty answers that nobody reads then fit into the memory of a server."""
-    outputs = [dataset(f"t{number:03}{'x' * 39_000}") for number in range(300)]
+    outputs = [dataset(f"t{number:03}{'x' * 39_000}") for number in range(230)]
     store(sqlite_engine, [event("COMPLETE", 1, "make", 0, [], outputs)])
     with serving(sqlite_engine) as address, client_of(address) as client:
         page = client.get("/datasets", params={"limit": 1000})
