@@ -3,6 +3,7 @@
 The search for a name.
 """
 
+from datetime import datetime
 from typing import Annotated, Any, NotRequired
 
 from fastapi import APIRouter
@@ -178,9 +179,12 @@ def _job_asked(connection: Connection, query: OfJobQuery) -> Node | None:
 
 
 def _filter(query: SpanQuery, session: Session, namespace: str | None) -> Filter:
-    since = None if query.since is None else micros_of(query.since)
-    until = None if query.until is None else micros_of(query.until)
-    is_past = query.as_of is not None and query.as_of < session.now
-    as_of = micros_of(query.as_of) if query.as_of is not None and is_past else None
+    """Return the conditions of a list; a moment that is not past is now."""
+    as_of = query.as_of if query.as_of is None or query.as_of < session.now else None
+    since, until, then = map(_micros_if_any, (query.since, query.until, as_of))
     labels = (query.tag, query.owner) if isinstance(query, NodeListQuery) else ()
-    return Filter(namespace, query.state or frozenset(), since, until, as_of, *labels)
+    return Filter(namespace, query.state or frozenset(), since, until, then, *labels)
+
+
+def _micros_if_any(moment: datetime | None) -> int | None:
+    return None if moment is None else micros_of(moment)

@@ -279,7 +279,7 @@ def _complete_stated(
 
 
 def _ingest(model: Model, place: GroupJob, writes: Iterable[Table]) -> None:
-    """Take as base tables what streams follow and a stream fills that reads none of the group."""
+    """Take as base tables what jobs read and a stream fills that reads none of the group."""
     group = model.group(place.group)
     if group.declared or any(
         model.group_of.get(table) == place.group for table in place.reads - place.writes
@@ -287,11 +287,12 @@ def _ingest(model: Model, place: GroupJob, writes: Iterable[Table]) -> None:
         return
     for table in writes:
         readers = (model.places[job] for job in model.readers.get(table, ()) if job != place.job)
-        if table not in group.ingested and any(_follows(model, one, table) for one in readers):
+        if table not in group.ingested and any(_reads(model, one, table) for one in readers):
             group.ingested.add(table)
 
 
-def _follows(model: Model, place: GroupJob, table: Table) -> bool:
+def _reads(model: Model, place: GroupJob, table: Table) -> bool:
+    """Return whether a job reads a table of its own group, and not to look rows up in it."""
     lookups = model.steps.get(place.job, NO_STEPS).lookups
     return model.group_of.get(table) == place.group and table not in lookups
 
@@ -310,15 +311,19 @@ def _ingested_barrier(
         return None
     query = completion.query
     last = done.of[done.last] if done.last is not None else None
-    is_others = last is not None and "" not in (query, last.query) and query != last.query
-    if is_others and last is not None and completion.committed < last.committed:
-        return None  # another query had gone on from it when it was told
+    if last is not None and _is_others(last, query) and completion.committed < last.committed:
+        return None  # another query went on from the table before this event arrived
     if query not in place.began_after:
-        is_later = query != "" and bool(place.began_after)
-        place.began_after[query] = last.barrier if is_later and last is not None else 0
+        begins_anew = last is not None and query != "" and bool(place.began_after)
+        place.began_after[query] = last.barrier if last is not None and begins_anew else 0
     barrier = completion.barrier + place.began_after[query]
-    others = (one for one in done.candidates(barrier) if one.query and query)
-    return None if any(one.query != query for one in others) else barrier
+    is_taken = any(_is_others(candidate, query) for candidate in done.candidates(barrier))
+    return None if is_taken else barrier
+
+
+def _is_others(completion: Completion, query: str) -> bool:
+    """Return whether another query than this one made a snapshot; not where one has no id."""
+    return "" not in (query, completion.query) and query != completion.query
 
 
 def _who_committed(

@@ -69,7 +69,7 @@ class KnownJobs:
 
     @property
     def state_columns(self) -> bool:
-        """Whether events state columns or sources for a sink of one of these jobs."""
+        """True if events state columns or sources for a sink of one of these jobs."""
         return any(job.stated.of_sinks for job in self.jobs.values())
 
     def look_ahead(

@@ -68,16 +68,19 @@ def checkpoints_of(connection: Connection, table: Table) -> list[Checkpoint]:
 def _checkpoint(
     uses: Sequence[Any], table: Table, unsure: Collection[int], restores: Collection[str]
 ) -> Checkpoint:
+    """Return what the uses of one barrier of a run, or of a batch run, say of a table."""
     sinks = [row for row in uses if row.direction == SINK and _name(row) == table]
     reads = [row for row in uses if row.direction == SOURCE]
     sources = [row for row in reads if _name(row) != table]
-    of_itself = max((_id(row) for row in reads if _name(row) == table), default=None)
+    reads_of_itself = [_id(row) for row in reads if _name(row) == table]
+    named = max(reads_of_itself, default=None)  # by a restore
+    is_observed = any(row.observed for row in (*sinks, *sources))
     return Checkpoint(
-        [_id(row) for row in sinks],
-        {_name(row): _id(row) for row in sources},
-        any(row.observed for row in (*sinks, *sources)) or uses[0].run_id in unsure,
-        {_id(row) for row in sinks if _shows_only(row, reads, table)},
-        {_id(row): of_itself for row in sinks if _id(row) in restores},
+        written=[_id(row) for row in sinks],
+        read={_name(row): _id(row) for row in sources},
+        observed=is_observed or uses[0].run_id in unsure,
+        whole={_id(row) for row in sinks if _shows_only(row, reads, table)},
+        restored={_id(row): named for row in sinks if _id(row) in restores},
     )
 
 

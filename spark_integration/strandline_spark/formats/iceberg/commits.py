@@ -29,16 +29,20 @@ def own_commit(
     `opened` gives the table as it is now; it is asked for only where one commit alone is no proof.
     """
     able = [commit for commit in commits if _may_be(commit, done.operation)]
+    if not able:
+        return None
     called = done.called_at is not None  # one without an execution may have made no commit
-    if not able or (len(able) == 1 and done.all_came() and not called):
-        return (able[0], True) if able else None
+    if len(able) == 1 and done.all_came() and not called:
+        return able[0], True
     table = opened()
     in_time = _in_time(able, done, table)
     if called and not in_time:
         return None
     able = in_time or able
     sure = done.all_came() and not (called and done.beside)
-    return (able[0], True) if len(able) == 1 and sure else _by_files(able, done, table, sure, jvm)
+    if len(able) == 1 and sure:
+        return able[0], True
+    return _by_files(able, done, table, sure, jvm)
 
 
 def _by_files(
