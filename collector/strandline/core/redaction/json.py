@@ -65,10 +65,11 @@ _SUSPICIOUS = (
     HINTS,
     rf"(?:{'|'.join(CALLS)})\w*{_BLANK}=?{_BLANK}\(",
     rf"(?:{'|'.join(PROGRAMS)})[\s\S]*?(?:[ \t\n\r\f\v'\"]|\\[nrtf])--?[a-z]|pgpass|login",
+    "https? -a",
     r'(?:properties|variables)"\s*:\s*(?:[^\s{]|\{\s*[^\s}])',
     r'jdbc:|\\/|\\u00|/[^"/@ ]+@|:[^"@: ]+@[\w.-]+[:(]',
     r"sig=|[?&;#](?:x-(?:amz|goog)-[a-z0-9_-]+|code|sid|session_?id)=",
-    r'://[^"/ \t\n\r\f\v]*(?:hook|discord|telegram|outlook)',
+    r'://[^"/ \t\n\r\f\v]*(?:hook|discord|telegram|outlook|pagerduty|ifttt)',
     r'://[^"/ \t\n\r\f\v]*@|://[^" \t\n\r\f\v]*(?:[?;]|#[^/])',
     r'://[^"/ \t\n\r\f\v]*:[0-9]*[^"0-9/ \t\n\r\f\v][^" \t\n\r\f\v]*@',
 )

@@ -30,6 +30,10 @@ _WEBHOOK = re.compile(
     r"(?:\w+\.)?discord(?:app)?\.com(?=/api/webhooks)|api\.telegram\.org)(?::\d+)?(?=/)",
     re.IGNORECASE,
 )
+_INTEGRATION = re.compile(
+    r"(?P<head>//(?:events\.(?:eu\.)?pagerduty\.com/integration/|maker\.ifttt\.com/trigger/"
+    r"[\w-]{1,100}/(?:json/)?with/key/))[\w-]+"
+)
 _PARAMETER = re.compile(
     r"(?P<head>(?:[?&;#]|(?<![\w.%$)\]/=-])(?=(?:sig|signature)=[^\s&'\"<>]{1,500}&))"
     r"(?:amp;)?(?P<name>[\w.~%-]{1,100})=)(?P<value>(?!\{)[^\s&;#'\"<>`\\]+)",
@@ -68,6 +72,7 @@ def hide_in_addresses(text: str, gone: str) -> str:
     """
     if "://" in text:
         text = _cut_addresses(_ODD_LOGIN.sub("", text), gone)
+        text = _INTEGRATION.sub(lambda address: address["head"] + gone, text)
     if "jdbc:" in text:
         text = _OPAQUE_JDBC.sub(_cut_opaque, text)
     if "%3D" in text or "%3d" in text:

@@ -9,7 +9,7 @@ import re
 from .mentions import Mention, is_complaint
 from .names import ends_as_secret, is_secret
 from .prose import QUALITY, spoken
-from .values import NUMBER, Value, bare_at, is_generated, is_mixed, word_at
+from .values import NUMBER, Value, bare_at, is_generated, is_mixed, quoted_at, word_at
 
 _FLAGS = re.IGNORECASE | re.ASCII
 _BRACES = re.compile(r"\{(?!\{)([^{}\n]*)\}")
@@ -129,8 +129,10 @@ def setting(mention: Mention) -> Value | None:
         return None
     if _is_set(mention):
         return value
-    if not mention.is_spaced or mention.in_query or _QUERY.search(mention.before(300)):
+    if not mention.is_spaced or mention.in_sql or _QUERY.search(mention.before(300)):
         return None
+    if mention.in_part:  # in SQL a literal may compare a column
+        return value if is_mixed(mention.content(value)) else None
     if _LINE_START.search(mention.before(20)):
         return value if _LINE_END.match(mention.text, value.after) else None
     return value if _is_generated_word(mention, value) else None
@@ -197,13 +199,20 @@ def stated(mention: Mention) -> Value | None:
     return None if _is_count(mention, content) else value
 
 
+_COOKIE_HEADER = re.compile(r"(?:set-)?cookie", re.IGNORECASE)
+_COOKIE_MAP = re.compile(r"\{\s*\\*['\"][\w.-]{1,100}\\*['\"]\s*:\s*")
 _COOKIES = re.compile(r"[^\s'\"][^\r\n'\"]*")
 
 
 def cookies(mention: Mention) -> Value | None:
-    """Find the rest of the line behind the header `Cookie:`."""
+    """Find the line behind `Cookie:`, the header's value in quotes, `cookies={"session": "x"}`."""
+    if mention.sign == "=":
+        first = _COOKIE_MAP.match(mention.text, mention.at)
+        return quoted_at(mention.text, first.end()) if first else None
     if not mention.name.lower().endswith("cookie"):
         return None
+    if _COOKIE_HEADER.fullmatch(mention.name) and mention.close:
+        return quoted_at(mention.text, mention.at)
     line = _COOKIES.match(mention.text, mention.at)
     return Value(mention.at, line.end(), line.end()) if line else None
 

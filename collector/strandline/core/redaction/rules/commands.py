@@ -1,6 +1,7 @@
 """Commands and logins whose secret stands at a place of its own, without a name."""
 
 import re
+from collections.abc import Callable
 
 from .sql import Outline
 from .values import is_harmless
@@ -28,21 +29,40 @@ _OPTIONS = (
     (("docker login", "podman login", "az login", "oc login"), rf"{_LINE}-p\s+"),
     (("nerdctl login", "buildah login", "skopeo login", "registry login"), rf"{_LINE}-p\s+"),
     (("mongo", "mongosh", "mongodump", "mongorestore"), rf"{_LINE}-p\s+"),
-    (("beeline", "cqlsh", "influx", "htpasswd -b", "twine"), rf"{_LINE}-p\s+"),
+    (("beeline", "cqlsh", "influx", "htpasswd -b", "twine", "cypher-shell"), rf"{_LINE}-p\s+"),
+    (("airflow users create",), rf"{_LINE}-p\s+"),
+    (
+        ("databricks secrets", "az keyvault secret", "hadoop credential", "aws ssm put-parameter"),
+        rf"{_LINE}--?(?:string-)?value[\s=]+",
+    ),
     (
         ("curl",),
-        rf"{_LINE}(?i:-u|--(?:proxy-)?user)(?:\s*=)?\s*['\"]?(?!\d+:\d+(?!\S))[^\s:'\"]+:",
+        rf"{_LINE}(?:-[A-Za-z]{{0,8}}[uU]|--(?:proxy-)?user)(?:\s*=)?\s*"
+        + r"['\"]?(?!\d+:\d+(?!\S))[^\s:'\"]+:",
     ),
-    (("--auth",), r"[\s=]+['\"]?[^\s:'\"]+:"),  # of HTTPie
+    (
+        ("curl ",),
+        r"[^\n|;&]{0,300}?(?<=\s)(?:-[A-Za-z]{0,8}b|--cookie)[\s=]+(?=['\"]?[\w.-]{1,100}=)",
+    ),
+    (("--auth", "http -a", "https -a"), r"[\s=]+['\"]?[^\s:'\"]+:"),  # of HTTPie
 )
-PROGRAMS = tuple(program for programs, _ in _OPTIONS for program in programs)
+PROGRAMS = (*(program for programs, _ in _OPTIONS for program in programs), "sudo")
+_COMMAND_START = r"(?<![\w.])(?<!jdbc:)"
 _COMMANDS = [
-    (programs, re.compile(rf"(?P<head>(?<![\w.])(?:{'|'.join(programs)}){rest}){_ARGUMENT}"))
+    (
+        programs,
+        re.compile(rf"(?P<head>(?<![\w.])(?<!jdbc:)(?:{'|'.join(programs)}){rest}){_ARGUMENT}"),
+    )
     for programs, rest in _OPTIONS
 ]
 _NETRC = re.compile(
     r"(?P<head>\b(?:machine\s{1,20}\S{1,300}|default)\s{1,20}login\s{1,20}\S{1,300}\s{1,20}"
     r"(?:account\s{1,20}\S{1,300}\s{1,20})?password\s{1,20})" + _ARGUMENT
+)
+# echo x | docker login --password-stdin
+_PIPED = re.compile(
+    rf"(?P<head>\b(?:echo|printf)\s+(?:-n\s+)?){_ARGUMENT}"
+    r"(?=['\"]?\s*\|[^\n|]{0,200}\s(?:--password-stdin|--stdin|-S\b|--passphrase-fd|kinit))"
 )
 # host:port:database:user:password of PostgreSQL's file of passwords
 _PGPASS = re.compile(
@@ -88,7 +108,9 @@ def hide_in_commands(text: str, outline: Outline, gone: str) -> str:
 
     for programs, pattern in _COMMANDS:
         if any(program in text for program in programs):
-            text = pattern.sub(hidden, text)
+            text = _sub_outside_parts(pattern, hidden, text, outline)
+    if "|" in text:
+        text = _PIPED.sub(hidden, text)
     if "login" in text:
         text = _NETRC.sub(hidden, text)
     if "pgpass" in outline.text:
@@ -98,6 +120,21 @@ def hide_in_commands(text: str, outline: Outline, gone: str) -> str:
     if "@" in text and "/" in text:
         text = _ORACLE_LOGIN.sub(lambda login: _hidden_oracle_login(login, gone), text)
     return text
+
+
+def _sub_outside_parts(
+    pattern: re.Pattern[str], hidden: Callable[[re.Match[str]], str], text: str, outline: Outline
+) -> str:
+    """Replace matches in a text; none begins in one literal of SQL and ends behind it.
+
+    Literals and comments were redacted before, each by itself.
+    """
+    pieces: list[str] = []
+    end = 0
+    for part in outline.parts if len(text) == len(outline.text) else ():
+        pieces += [pattern.sub(hidden, text[end : part.start]), text[part.start : part.end]]
+        end = part.end
+    return "".join([*pieces, pattern.sub(hidden, text[end:])])
 
 
 def _hidden_oracle_login(login: re.Match[str], gone: str) -> str:

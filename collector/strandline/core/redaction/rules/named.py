@@ -83,7 +83,7 @@ def hide_named(text: str, outline: Outline, gone: str) -> str:
 
 def _value_of(mention: Mention) -> Value | None:
     if not mention.strength:
-        return cookies(mention) if mention.sign == ":" else clause(mention)
+        return cookies(mention) if mention.sign in (":", "=") else clause(mention)
     for find in _WAYS[mention.sign[:3] if mention.sign[:2] != ".." else ".."]:
         value = find(mention)
         if value is not None:

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable
 
 from .names import LONGEST, is_secret
 from .sql import Outline
-from .values import QUOTED, is_generated, is_harmless
+from .values import QUOTED, is_generated, is_harmless, is_mixed
 
 OPTIONS = 20_000  # a list with more was written to cost time: it is hidden as a whole
 # A call that takes secrets contains one of these, in lower case.
 CALLS = (
     *("options", "properties", "with", "encryption", "crypt", "hmac", "s3", "gcs", "oss", "cosn"),
     *("iceberg", "deltalake", "hudi", "mysql", "postgresql", "mongodb", "remote", "azureblob"),
-    *("redis", "getconnection"),
+    *("redis", "connect", "login", "logon", "authenticate"),
 )
 
 _BLANKS = " \t\r\n\f\v"
@@ -31,10 +31,14 @@ _ENCRYPTION = re.compile(
 _STORAGE = re.compile(r"s3(?:cluster|queue)?|gcs|oss|cosn|iceberg(?:s3)?|deltalake|hudi")
 _SERVER = re.compile(r"mysql|postgresql|mongodb|remote(?:secure)?|azureblobstorage|redis")
 # Pairs of a user and a password: `auth=(..)`, `HTTPBasicAuth(..)`, `getConnection(url, ..)`
-_LOGIN = re.compile(r"\w*auth|\w+(?:authentication|credentials)|getconnection")
+_LOGIN = re.compile(
+    r"\w*auth|\w+(?:authentication|credentials)|getconnection|login|logon|authenticate"
+)
+_CONNECT = re.compile(r"(?:\w+_)?connect")
 
-_NESTING = re.compile(rf"{QUOTED}|[()]")
-_LITERAL = re.compile(QUOTED)
+# Also between escaped quotes, as in JSON in a text
+_LITERAL = re.compile(rf"\\{{1,63}}['\"](?P<content>[^'\"\\]*)\\{{1,63}}['\"]|{QUOTED}")
+_NESTING = re.compile(rf"{_LITERAL.pattern}|[()]")
 _OPTION = re.compile(
     rf"(?P<name>{QUOTED}|`[^`]+`|[\w.-]+)(?:(?P<sign>\s*(?:=>?|:)\s*|\s+)"
     rf"(?P<value>(?i:ARRAY)\s*\[[^\]]{{0,2000}}\]|(?:[neuxNEUX]&?)?{QUOTED}|[^\s,'\"=()]+))?",
@@ -43,7 +47,7 @@ _OPTION = re.compile(
 # Options whose value may look generated, as a name with a number does.
 _HARMLESS_NAME = re.compile(
     r"\w*url|uri|topic\w*|subscribe|dbtable|\w*location|path|owner|users?|username|comment|"
-    r"description|bucket\w*|\w*servers|hostname|host|endpoint|region|delimiter|sep|"
+    r"description|index|bucket\w*|\w*servers|hostname|host|endpoint|region|delimiter|sep|"
     r"(?:[\w.-]*[._-])?(?:format|type|mode|codec|version|zone|group\.id|by|offsets?|pattern|columns?|"
     r"topics?|(?:table|database|schema|catalog|group)(?:[._-]?(?:name|list|id))?|"
     r"path|warehouse|servers|class|impl|region|endpoint|field|key)",
@@ -57,7 +61,9 @@ _HARMLESS_VALUE = re.compile(
     re.IGNORECASE,
 )
 _TYPE = re.compile(
-    r"(?:n?(?:var)?char|string|text|\w*int|decimal|numeric|bool|date|json)\w*", re.IGNORECASE
+    r"(?:n?(?:var)?char|string|text|\w*int|decimal|numeric|bool|date|json|timestamp)\w*|binary|blob|"
+    r"bytes?|bytea|double|float|real|long|short|uuid|variant",
+    re.IGNORECASE,
 )
 _MODE = re.compile(
     r"gcm|cbc|ecb|ctr|pkcs|default|none|md5|sha-?\d{1,3}|aes(?:-?\w{1,8}(?:/\w+(?::\w+)?)*)?|bf|"
@@ -118,6 +124,8 @@ def _hiding_for(outline: Outline, opening: int) -> Hiding | None:
         return _hider_of(_server_password)
     if opening < outline.sql and _LOGIN.fullmatch(word):
         return _hider_of(_login_password)
+    if opening < outline.sql and _CONNECT.fullmatch(word):
+        return _hider_of(_generated_password)
     return None
 
 
@@ -172,16 +180,24 @@ def _hider_of(choose: Callable[[list[str]], Iterable[int]]) -> Hiding:
     """Return what hides the literals that are chosen by their number."""
 
     def hide(arguments: str, gone: str) -> str:
-        literals = list(_LITERAL.finditer(arguments))
+        places = [_content_of(literal) for literal in _LITERAL.finditer(arguments)]
         pieces: list[str] = []
         end = 0
-        for number in choose([literal[0][1:-1] for literal in literals]):
-            literal = literals[number]
-            pieces += [arguments[end : literal.start() + 1], gone, literal[0][0]]
-            end = literal.end()
+        for number in choose([arguments[start:stop] for start, stop in places]):
+            start, stop = places[number]
+            pieces += [arguments[end:start], gone]
+            end = stop
         return "".join([*pieces, arguments[end:]])
 
     return hide
+
+
+def _content_of(literal: re.Match[str]) -> tuple[int, int]:
+    """Return where the content of a literal starts and ends."""
+    if literal["content"] is not None:
+        return literal.span("content")
+    is_closed = len(literal[0]) > 1 and literal[0][-1] == literal[0][0]
+    return literal.start() + 1, literal.end() - is_closed
 
 
 def _keys(literals: list[str]) -> Iterable[int]:
@@ -218,6 +234,18 @@ def _login_password(literals: list[str]) -> Iterable[int]:
     """
     if len(literals) == 1:
         return (0,) if is_generated(literals[0]) else ()
-    has_address = len(literals) > 2 and "://" in literals[0]
-    number = 2 if has_address else 1
-    return () if len(literals) != number + 1 or is_harmless(literals[number]) else (number,)
+    has_server = len(literals) > 2 and ("://" in literals[0] or _HOST.fullmatch(literals[0]))
+    number = 2 if has_server else 1
+    has_more = len(literals) > number + 1 + (not has_server)  # behind it a database may stand
+    if has_more or len(literals) <= number or is_harmless(literals[number]):
+        return ()
+    return (number,)
+
+
+def _generated_password(literals: list[str]) -> Iterable[int]:
+    """Choose the password of `connect("ann", "x")` if it was generated: it may be anything."""
+    return [
+        number
+        for number in _login_password(literals)
+        if len(literals) > 1 and is_mixed(literals[number])
+    ]

@@ -8,7 +8,7 @@ from .values import Value, is_generated, is_mixed, quoted_at, word_at
 
 _SAYS = re.compile(
     r"['\"]?(?:\s{1,5}(?:for|of)(?:\s{1,5}[\w@.'\"-]{1,100}){1,3}?|\s{1,5}value)?"
-    r"\s{1,5}(?:(?:is|was|are|equals|reads)(?:\s{1,5}(?:now|(?:re)?set\s{1,5}to|changed\s{1,5}to))?|"
+    r"\s{1,5}(?:(?:is|was|are|equals|reads)(?:\s{1,5}(?:now|(?:re)?set\s{1,5}to|(?:changed|rotated)\s{1,5}to))?|"
     r"ha[sd]\s{1,5}value|(?:provided|given|used|supplied)(?=\s{0,5}:)|"
     r"to(?=\s{1,5}(?:['\"]|[^\s:]{0,100}\d)))\s{0,5}:?\s{1,5}",
     re.IGNORECASE,

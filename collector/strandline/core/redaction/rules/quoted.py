@@ -15,8 +15,12 @@ _PREDICATE = re.compile(
 )
 # Columns that mean something else as often
 _AMBIGUOUS = re.compile(
-    r"(?:access|account|master|deploy|licen[cs]e)_key\Z|authorization\Z|(?:\A|\.)tokens?\Z",
+    r"(?:access|account|master|deploy|licen[cs]e|storage)_key\Z|authorization\Z|(?:\A|\.)tokens?\Z",
     re.IGNORECASE,
+)
+# Values of such columns: DE-4711, and the path of a file
+_KNOWN_KEY = re.compile(
+    r"[A-Z]{1,5}[-_#]\d{1,6}|(?:[\w=.-]{1,99}/){1,20}[\w=.-]{1,99}\.[a-z]\w{1,9}"
 )
 
 
@@ -29,7 +33,8 @@ def assigned_text(mention: Mention) -> Value | None:
         return value
     if _is_comparison(mention) or _is_other_column(mention):
         return None
-    if _may_be_word(mention) and not is_generated(mention.content(value)):
+    content = mention.content(value)
+    if _may_be_word(mention) and (_KNOWN_KEY.fullmatch(content) or not is_generated(content)):
         return None
     return value
 
@@ -55,7 +60,7 @@ def _may_be_word(mention: Mention) -> bool:
     if mention.name.lower() == "tokens" or is_complaint(mention):
         return True
     is_weak = not mention.is_strong or _AMBIGUOUS.search(mention.name) is not None
-    return is_weak and _is_column(mention)
+    return is_weak and mention.in_query and mention.name.count(".") < 2
 
 
 _TYPE = re.compile(
