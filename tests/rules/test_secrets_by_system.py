@@ -1,6 +1,7 @@
 """Messages of many systems lose their secret in every place, and statements stay as they are."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from worlds.builders import encode
 from worlds.secrets_by_system import MESSAGES, STATEMENTS
 
 SECRET = "Vq7xK2mPz9LwT4"
-PLACES: dict[str, Callable[[str], object]] = {
+PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
     "message": lambda text: {"message": text},
     "stack trace": lambda text: {"message": f"Job failed\n\tat a.B(C:1)\nCaused by: {text}\n\tat"},
     "log": lambda text: {"log": f"26/11/29 17:00:00 ERROR Executor: Exception in task 0: {text}"},

@@ -380,11 +380,18 @@ def test_forgotten_name_is_in_no_column_and_no_file(own_engine: Engine) -> None:
 
 
 OTHER_LAKE = "hive://zzlakezz"
+PLAIN = "zzplainzz"  # a namespace of names that are single words
 CANARIES = {
     "dataset": (Subject("dataset", OTHER_LAKE, "zzdbzz.orders"), ["zzdbzz"]),
-    "job": (Subject("job", "tests", "zzjobzz.load"), ["zzjobzz"]),
+    "plain dataset": (Subject("dataset", PLAIN, "zztablezz"), ["zztablezz"]),
+    "job": (Subject("job", "tests", "zzjobzz.load"), ["zzjobzz", run_id(3)]),
+    "plain job": (Subject("job", PLAIN, "zztaskzz"), ["zztaskzz", run_id(779)]),
     "namespace": (Subject("namespace", OTHER_LAKE), ["zzdbzz", "zzlakezz"]),
-    "run": (Subject("run", id=run_id(777)), ["zzrunzz"]),
+    "plain namespace": (
+        Subject("namespace", PLAIN),
+        [PLAIN, "zztablezz", "zztaskzz", run_id(779)],
+    ),
+    "run": (Subject("run", id=run_id(777)), ["zzrunzz", run_id(777)]),
     "event": (Subject("event", id="(of the event that names it)"), ["zzeventzz"]),
 }
 ANSWERS = (
@@ -425,6 +432,17 @@ def named_everywhere() -> Iterator[Json]:
             "COMPLETE", 200 + number, "other", number, [dataset("shop.orders")], [], {}, kept
         )
 
+    plain = {"namespace": PLAIN, "name": "zztablezz", "facets": {}}
+    inserted = {"sql": {"query": "INSERT INTO zztablezz SELECT 1 -- by zztaskzz"}}
+    task = {"namespace": PLAIN, "name": "zztaskzz"}
+    yield event("COMPLETE", 779, "zztaskzz", 9, [], [plain], {}, inserted) | {
+        "job": task | {"facets": inserted}
+    }
+    above = {"parent": {"run": {"runId": run_id(779)}, "job": task}}
+    failed = {"errorMessage": {"message": f"ZZTABLEZZ of zztaskzz, run {run_id(779)}, is missing"}}
+    yield event("FAIL", 780, "plain reader", 10, [plain], [], above | failed, inserted)
+    log = {"log": {"url": f"http://logs/{run_id(3)}/{run_id(777)}?retry={run_id(779).upper()}"}}
+    yield event("COMPLETE", 781, "watcher", 11, [dataset("shop.orders")], [], log)
     broken = {"errorMessage": {"message": "zzrunzz is full", "programmingLanguage": "JAVA"}}
     yield event("FAIL", 777, "other", 20, [dataset("shop.orders")], [], broken)
     custom = {"custom": {"note": "zzeventzz", "zzeventzz": [{"zzeventzz": 1}]}}
@@ -462,6 +480,25 @@ def folder_of(engine: Engine) -> Path:
     return Path(str(data)) / "base" / str(oid)
 
 
+def note_everything(engine: Engine) -> None:
+    """Name the subjects in notes of people, in lists and in what was set aside."""
+    names = {"dataset": [(OTHER_LAKE, "zzdbzz.orders"), (PLAIN, "zztablezz")],
+             "job": [("tests", "zzjobzz.load"), (PLAIN, "zztaskzz")]}  # fmt: skip
+    other = id_of("dataset", LAKE, "shop.orders"), f"dataset:{LAKE}:shop.orders"
+    logged = f"GET /api/v2/runs/{run_id(3)} {run_id(777)} {run_id(779)}"
+    with engine.begin() as connection:
+        for kind, named in names.items():
+            for namespace, name in named:
+                own = id_of(kind, namespace, name), f"{kind}:{namespace}:{name}"
+                annotate(connection, Note(*own, TAG, name="pii"), Author(1))
+                text = f"copied from {name} of {namespace}"
+                annotate(connection, Note(*other, TAG, name=f"copy {name}", value=text), Author(1))
+                path = f"PUT /api/v1/namespaces/{quote(namespace, safe='')}/{kind}s/{name}"
+                note(connection, Entry(NOW, "ann", path, "", 204, logged))
+    cut = [encode(one)[:-1] for one in named_everywhere() if "zzeventzz" not in str(one)]
+    write(engine, [Record(body, NOW) for body in cut])
+
+
 @pytest.mark.parametrize("kind", CANARIES)
 def test_no_canary_of_a_forgotten_subject_is_left(
     own_engine: Engine, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -469,6 +506,7 @@ def test_no_canary_of_a_forgotten_subject_is_left(
     engine, (subject, words) = own_engine, CANARIES[kind]
     records = [Record(encode(one), NOW) for one in named_everywhere()]
     write(engine, records)
+    note_everything(engine)
     if kind == "event":
         subject = subject._replace(id=content_hash(records[-1].value).hex())
     if engine.dialect.name == "postgresql":

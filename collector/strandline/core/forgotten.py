@@ -9,7 +9,7 @@ list, edge, parent or symlink of it is left.
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -22,6 +22,7 @@ _PROTOCOL = frozenset(
 )
 _WHOLE = ("run", "job", "dataset")
 _RUN_OF_JOB = {"run", "job"}
+_UUID = re.compile(r"(?<![\w-])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\w-])", re.IGNORECASE)
 _QUOTE = r"[`\"\]]?"
 _OPEN = r"[`\"\[]?"
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -42,11 +43,19 @@ class Texts:
     Whole words, in any case, quoted part by part as SQL does, or percent-encoded.
     """
 
-    def __init__(self, names: Iterable[str], *, dotted: bool, members: Iterable[str] = ()) -> None:
-        """Take the names, and the names of what is in a namespace.
+    def __init__(
+        self,
+        names: Iterable[str],
+        *,
+        dotted: bool,
+        members: Iterable[str] = (),
+        runs: Collection[str] = (),
+    ) -> None:
+        """Take the names, the names of what is in a namespace, and the UUIDs of runs.
 
         `dotted`: a name before or after a dot is another's, as jobs are called after each other.
         """
+        self._runs = runs
         patterns = [
             rf"(?<!{edge}){_pattern_of(spellings)}(?!{edge})"
             for edge, spellings in (
@@ -63,11 +72,16 @@ class Texts:
         >>> Texts(["shop.totals"], dotted=False).without('INSERT INTO lake.`shop`.`totals` SELECT 1 -- not shop.totals2')
         'INSERT INTO lake.[forgotten] SELECT 1 -- not shop.totals2'
         """
-        return self._pattern.sub(GONE, text)
+        text = self._pattern.sub(GONE, text)
+        return _UUID.sub(lambda run: GONE if run[0].lower() in self._runs else run[0], text)
 
     def are_in(self, text: str) -> bool:
         """Return whether one of them is there."""
-        return self._pattern.search(text) is not None
+        return self._pattern.search(text) is not None or self.has_run(text)
+
+    def has_run(self, text: str) -> bool:
+        """Return whether the UUID of a run is there, which is nobody else's."""
+        return bool(self._runs) and any(run.lower() in self._runs for run in _UUID.findall(text))
 
 
 def _spellings(names: Iterable[str]) -> list[list[str]]:

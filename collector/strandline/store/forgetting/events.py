@@ -52,11 +52,7 @@ def events_left(connection: Connection, target: Target, memo: Memory) -> list[Le
         return [Left(one, None) for one in _stored(connection, _keys_of(connection, target.hashes))]
     naming = target.naming
     mentions = _find(connection, naming, memo)
-    jobs = (
-        mentions.texts
-        if target.distinct
-        else _around(connection, {*mentions.jobs, *target.job_ids})
-    )
+    jobs = _around(connection, {*mentions.jobs, *target.job_ids})
     keys = sorted({*mentions.keys, *(key for job in jobs for key in mentions.texts.get(job, ()))})
     left = [Left(one, left_of(one.body, naming, prose=True)) for one in _stored(connection, keys)]
     return [one for one in left if one.after is not one.before.body]
@@ -103,10 +99,13 @@ def _find(connection: Connection, naming: NamesToForget, memo: Memory) -> _Found
         if not naming.may_be_in(event.body):
             continue
         key = event.received_at, event.hash
+        text = event.body.decode("utf-8", "replace")
         if left_of(event.body, naming, prose=False) is not event.body:
             mentions.keys.append(key)
             mentions.jobs.update(_jobs_in(event.body, memo))
-        elif naming.texts.are_in(event.body.decode("utf-8", "replace")) or b"\\u" in event.body:
+        elif naming.texts.has_run(text):
+            mentions.keys.append(key)
+        elif naming.texts.are_in(text) or b"\\u" in event.body:
             for job in _jobs_in(event.body, memo)[:1]:
                 mentions.texts[job].append(key)
     return mentions

@@ -66,6 +66,8 @@ def forget_notes(
             for row in connection.execute(select(table)).all()
             if _names_it(row, naming, target)
         )
+    for table in (annotations, annotation_log):
+        counts[table.name] += _clean_annotations(connection, table, naming, target)
     counts[audit_log.name] += _unname(connection, naming, target)
     return +counts
 
@@ -122,7 +124,7 @@ def _clean(connection: Connection, table: Table, naming: NamesToForget, target: 
         remaining = _left_of_any(body, naming, target)
         kept_texts = (
             {name: naming.texts.without(value) for name, value in texts.items()}
-            if _has_both(row, target)
+            if _has_both(row, naming, target)
             else texts
         )
         if remaining is None:
@@ -137,12 +139,32 @@ def _clean(connection: Connection, table: Table, naming: NamesToForget, target: 
     return changed
 
 
+def _clean_annotations(
+    connection: Connection, table: Table, naming: NamesToForget, target: Target
+) -> int:
+    """Delete annotations of others that are called after it; take it out of their values."""
+    changed = 0
+    for row in connection.execute(select(table)).all():
+        if not _has_both(row, naming, target):
+            continue
+        value = naming.texts.without(row.value)
+        others = (text for column, text in row._mapping.items() if column != "value")
+        if any(isinstance(text, str) and naming.texts.are_in(text) for text in others):
+            connection.execute(delete(table).where(*_this(table, row)))
+        elif value != row.value:
+            connection.execute(update(table).where(*_this(table, row)).values(value=value))
+        else:
+            continue
+        changed += 1
+    return changed
+
+
 def _left_of_any(body: bytes, naming: NamesToForget, target: Target) -> bytes | None:
     try:
         placed = left_of(body, naming, prose=False)
         return (
             placed
-            if placed is body and not _in_both(body, target)
+            if placed is body and not _in_both(body, naming, target)
             else left_of(body, naming, prose=True)
         )
     except (ValueError, RecursionError):  # it is no JSON, or was cut off
@@ -150,7 +172,7 @@ def _left_of_any(body: bytes, naming: NamesToForget, target: Target) -> bytes | 
 
 
 def _names_it(row: Row[Any], naming: NamesToForget, target: Target) -> bool:
-    if _has_both(row, target) and any(naming.texts.are_in(text) for text in _texts(row)):
+    if _has_both(row, naming, target) and any(naming.texts.are_in(text) for text in _texts(row)):
         return True
     return any(
         isinstance(value, bytes | memoryview) and _is_named_in(bytes(value), naming)
@@ -165,14 +187,16 @@ def _is_named_in(body: bytes, naming: NamesToForget) -> bool:
         return False
 
 
-def _has_both(row: Row[Any], target: Target) -> bool:
-    return _in_both("\n".join(_texts(row)).encode("utf-8", "replace"), target)
+def _has_both(row: Row[Any], naming: NamesToForget, target: Target) -> bool:
+    return _in_both("\n".join(_texts(row)).encode("utf-8", "replace"), naming, target)
 
 
-def _in_both(body: bytes, target: Target) -> bool:
-    """Return whether a name stands there beside its namespace: alone it may be another's."""
+def _in_both(body: bytes, naming: NamesToForget, target: Target) -> bool:
+    """Return whether a name stands there beside its namespace, or a run: others may have names."""
     text = body.decode("utf-8", "replace").replace("\\/", "/")
-    if target.distinct or target.namespace_ids:
+    if naming.texts.has_run(text):
+        return True
+    if target.namespace_ids:
         return any(word in text or quote(word, safe="") in text for word in target.words)
     return any(
         all(one in text or quote(one, safe="") in text for one in (namespace, name))
@@ -195,7 +219,7 @@ def _unname(connection: Connection, naming: NamesToForget, target: Target) -> in
     for row in connection.execute(
         select(audit_log.c.id, audit_log.c.what, audit_log.c.details)
     ).all():
-        if not _in_both(f"{row.what}\n{row.details}".encode(), target):
+        if not _in_both(f"{row.what}\n{row.details}".encode(), naming, target):
             continue
         what, details = naming.texts.without(row.what), naming.texts.without(row.details)
         if (what, details) != (row.what, row.details):

@@ -71,14 +71,14 @@ class Target:
     words: tuple[str, ...] = ()  # what texts call it
     dotted: bool = False
     members: tuple[str, ...] = ()  # what texts call what is in a namespace
-    run_names: tuple[str, ...] = ()  # of the runs
-    distinct: bool = False  # a word of it is nobody else's
+    run_names: frozenset[str] = frozenset()  # of the runs, in lower case
+    run_uuids: frozenset[str] = frozenset()  # those of them that are no other job's
     patterns: tuple[str, ...] = field(default=())  # what is stripped from names
 
     @property
     def naming(self) -> NamesToForget:
         """The subject's names in documents."""
-        texts = Texts(self.words, dotted=self.dotted, members=self.members)
+        texts = Texts(self.words, dotted=self.dotted, members=self.members, runs=self.run_uuids)
         return NamesToForget(
             self._is_job(), self._is_dataset(), self._is_run, texts, self._may_be_in()
         )
@@ -150,9 +150,24 @@ def target_of(connection: Connection, subject: Subject) -> Target:
     """
     target = _TARGETS[subject.kind](connection, subject)
     patterns = tuple(strip_patterns(connection))
-    named = select(runs.c.run_id).where(among(runs.c.id, target.get("run_ids", ())))
-    names = tuple(name.lower() for name in connection.scalars(named))
-    return Target(**(target | {"patterns": patterns, "run_names": names}))
+    named = select(runs.c.id, runs.c.run_id).where(
+        or_(
+            among(runs.c.id, target.get("run_ids", ())),
+            among(runs.c.job_id, target.get("job_ids", ())),
+        )
+    )
+    names = {row.id: row.run_id.lower() for row in connection.execute(named)}
+    uuids = {
+        name
+        for id_, name in names.items()
+        if len(name) == UUID_LENGTH and id_ == run_id_of(name, "", "")
+    }
+    return Target(
+        **target,
+        patterns=patterns,
+        run_names=frozenset(names.values()),
+        run_uuids=frozenset(uuids),
+    )
 
 
 def _job(connection: Connection, subject: Subject) -> dict[str, Any]:
@@ -191,10 +206,8 @@ def _run(connection: Connection, subject: Subject) -> dict[str, Any]:
         raise RefusedError(
             f"{len(ids)} jobs have a run {subject.id}: name its job as well", code="ambiguous"
         )
-    distinct = len(name) == UUID_LENGTH and ids == {run_id_of(name, "", "")}
     owned = select(run_queries.c.run_id).where(among(run_queries.c.owner_id, ids))
-    return {"run_ids": frozenset({*ids, *connection.scalars(owned)}), "words": (name,) if distinct else (),
-            "distinct": distinct, "dotted": True}  # fmt: skip
+    return {"run_ids": frozenset({*ids, *connection.scalars(owned)})}
 
 
 def _namespace(connection: Connection, subject: Subject) -> dict[str, Any]:
@@ -237,13 +250,12 @@ def _names_elsewhere(connection: Connection, namespace_ids: list[int]) -> set[st
 def _members(namespace: str, names: set[str], shared: set[str]) -> tuple[str, ...]:
     """Return what texts call the jobs and datasets of a namespace.
 
-    A single word, or a name that another namespace has as well, may be anybody's: it counts behind
-    the namespace only.
+    A name that another namespace has as well may be anybody's: it counts behind the namespace only.
     """
     words = set[str]()
     for name in names:
         words.update(f"{namespace}{sign}{name}" for sign in "./:")
-        if name not in shared and ("." in name or "/" in name):
+        if name not in shared:
             words.add(name)
     return tuple(sorted(words))
 
