@@ -21,7 +21,7 @@ from fixtures.emitter.builders import (
 from fixtures.emitter.plans import Answers, Plan, ended, started
 from fixtures.emitter.schemas import faults_of
 from strandline_spark.conf import Conf
-from strandline_spark.extraction.refused_writes import RefusedWrite
+from strandline_spark.extraction.unreported_statements import RefusedWrite
 from strandline_spark.model.flip314 import LineageDataset, LineageEdge, LineageVertex
 from strandline_spark.model.statement import Operation, Origin, Output, Statement
 from strandline_spark.openlineage.datasets import outputs_of

@@ -90,7 +90,7 @@ class _Views:
         """Return the innermost of the views found so far whose query the subquery belongs to."""
         return self._of_subqueries.get(subquery.hashCode()) if self._of_subqueries else None
 
-    def found(
+    def in_plan(
         self, plan: JavaObject, root: Node, unused: frozenset[int], within: Mention | None
     ) -> tuple[list[Mention], dict[int, Mention]]:
         """Return the views that a plan reads, and by the ids of its leaves the innermost view around each."""
@@ -120,7 +120,7 @@ def _of_leaves(
     plan: JavaObject, tree: Tree, jvm: Jvm, views: _Views, within: Mention | None = None
 ) -> Iterator[Mention]:
     slot, leaves, unused = 0, Leaves(plan, tree.root), unused_nodes(tree.root)
-    of_catalog, views_around = views.found(plan, tree.root, unused, within)
+    of_catalog, views_around = views.in_plan(plan, tree.root, unused, within)
     for index, node in enumerate(leaves.nodes):
         if id(node) in unused:
             slot += _is_source(node)
@@ -232,7 +232,7 @@ def _is_aligned(mention: Mention) -> bool:
 def _aligned(stream: Mention, jvm: Jvm) -> list[Mention]:
     """A mention of each of its tables, with the columns that the table has."""
     options = {key.lower(): value for key, value in stream.options.items()}
-    found = []
+    mentions = []
     for name in options["tables"].split(","):
         plan = jvm.session.table(name.strip()).queryExecution().analyzed()
         table = next(mentions_of(plan, tree_of_plan(plan, jvm), jvm))
@@ -241,8 +241,8 @@ def _aligned(stream: Mention, jvm: Jvm) -> list[Mention]:
             (expr_id, column) for expr_id, column in stream.columns if column.lower() in own
         )
         rows = {"rows": options.get("rows", "changes").lower()}
-        found.append(replace(table, columns=columns, offsets=stream.offsets, options=rows))
-    return found
+        mentions.append(replace(table, columns=columns, offsets=stream.offsets, options=rows))
+    return mentions
 
 
 def _is_source(node: Node) -> bool:
@@ -310,8 +310,8 @@ def mention_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
     if node.name in STREAM_LEAVES:
         return _stream(leaf, node, schema, ids, jvm)
     if node.name == "StreamingRelationV2":
-        found = of_relation(leaf, jvm, schema, ids, leaf.extraOptions())
-        return replace(found, offsets=(None, None))
+        relation = of_relation(leaf, jvm, schema, ids, leaf.extraOptions())
+        return replace(relation, offsets=(None, None))
     if node.name == "StreamingRelation":
         return _unstarted(leaf, schema, ids, jvm)
     if "known" in node.fields:
@@ -464,5 +464,5 @@ def _unstarted(leaf: JavaObject, schema: tuple[Field, ...], ids: Columns, jvm: J
 
 
 def _offset(offset: JavaObject) -> str | None:
-    found = optional(offset)
-    return str(found.json()) if found is not None else None
+    present_offset = optional(offset)
+    return str(present_offset.json()) if present_offset is not None else None

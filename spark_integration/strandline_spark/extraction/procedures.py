@@ -83,7 +83,7 @@ def procedure_of(plan: JavaObject, current: tuple[str, ...], jvm: Jvm) -> Proced
         procedure = procedure.procedure()
     if not class_name(procedure).startswith(_PROCEDURES):
         return None
-    names = [str(one.name()) for one in procedure.parameters()]
+    names = [str(parameter.name()) for parameter in procedure.parameters()]
     arguments = dict(zip(names, jvm.sequence(bound.args()), strict=False))
     return Procedure(simple_name(procedure), jvm.field(procedure, "tableCatalog"), arguments)
 
@@ -122,14 +122,14 @@ def name_of(mention: Mention) -> str:
 def _named(name: str, catalog: JavaObject | None, current: tuple[str, ...], jvm: Jvm) -> Mention:
     """Return the mention of a table, without more than its name if it is not there."""
     owner, *namespace, table = _whole_name(name, catalog, current, jvm)
-    found = jvm.session.sessionState().catalogManager().catalog(owner)
+    owning = jvm.session.sessionState().catalogManager().catalog(owner)
     parts = jvm.array("java.lang.String", *namespace)
     identifier = jvm.static(IDENTIFIER, "of")(parts, table)
     try:
-        loaded = found.loadTable(identifier)
+        loaded = owning.loadTable(identifier)
     except JAVA_FAILED:
-        return Mention(catalog=found, identifier=identifier, provider="iceberg")
-    return Mention(fields_of(loaded.schema()), table=loaded, catalog=found, identifier=identifier)
+        return Mention(catalog=owning, identifier=identifier, provider="iceberg")
+    return Mention(fields_of(loaded.schema()), table=loaded, catalog=owning, identifier=identifier)
 
 
 def _whole_name(

@@ -43,14 +43,14 @@ from strandline_spark.extraction.procedures import (
     target_of,
 )
 from strandline_spark.extraction.rdd_sources import sources_of_rows
-from strandline_spark.extraction.refused_writes import (
+from strandline_spark.extraction.unread import UNREADABLE, unread
+from strandline_spark.extraction.unreported_statements import (
     RefusedWrite,
     SqlText,
     Unreported,
     as_statement,
     write_to_path,
 )
-from strandline_spark.extraction.unread import UNREADABLE, unread
 from strandline_spark.extraction.writes import is_multi_insert
 from strandline_spark.formats.contract import BatchSnapshot, with_snapshot
 from strandline_spark.formats.done import Done, begun_at

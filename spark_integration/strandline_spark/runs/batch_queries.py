@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from strandline_spark.conf import Conf
 from strandline_spark.extraction.aligned_outputs import AlignedOutput
-from strandline_spark.extraction.refused_writes import Unreported
+from strandline_spark.extraction.unreported_statements import Unreported
 from strandline_spark.listeners.graphs import with_edges
 from strandline_spark.listeners.shaping import shaped
 from strandline_spark.listeners.user_edges import any_waiting, edges_of_action

@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from strandline_spark.extraction.refused_writes import Unreported
+from strandline_spark.extraction.unreported_statements import Unreported
 from strandline_spark.formats.done import ENDED, begun_at
 from strandline_spark.jvm.class_names import SPARK
 from strandline_spark.jvm.client import class_name, keep, simple_name

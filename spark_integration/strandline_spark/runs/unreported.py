@@ -23,7 +23,7 @@ from pyspark import __version__ as spark_version
 from pyspark.errors import AnalysisException, ParseException
 
 from strandline_spark.conf import JOB_NAME
-from strandline_spark.extraction.refused_writes import RefusedWrite, SqlText, Unreported
+from strandline_spark.extraction.unreported_statements import RefusedWrite, SqlText, Unreported
 from strandline_spark.formats.catalog_tables import SESSION_CATALOG
 from strandline_spark.jvm.class_names import CURRENT
 from strandline_spark.jvm.client import Jvm, optional, thrown
@@ -105,15 +105,15 @@ def _noting_writes(plain: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:
             if _watching:
                 with suppress(TypeError):  # no such call of the method
-                    given = signature.bind(self, *args, **kwargs).arguments
-                    _note_write(self, plain.__name__, given, begun, error)
+                    arguments = signature.bind(self, *args, **kwargs).arguments
+                    _note_write(self, plain.__name__, arguments, begun, error)
             raise
 
     return write
 
 
 def _note_write(
-    writer: Any, method: str, given: Mapping[str, Any], begun: float, error: Exception
+    writer: Any, method: str, arguments: Mapping[str, Any], begun: float, error: Exception
 ) -> None:
     """Note a write that failed before anything was executed."""
     try:
@@ -127,7 +127,7 @@ def _note_write(
             error,
             writer=jwriter if jwriter is not None else writer._jwriter,
             method=method,
-            target=next((given[name] for name in _TARGETS if name in given), None),
+            target=next((arguments[name] for name in _TARGETS if name in arguments), None),
         )
     except Exception as fault:
         swallowed("a DataFrame write that failed in analysis is not reported", fault)
@@ -158,8 +158,8 @@ def _note_sql(
         if isinstance(error, ParseException):
             return
         if not _CALL.match(text):
-            told = _REPORTS_ANALYSIS and isinstance(error, AnalysisException)
-            if error is None or told or _is_reported(error):
+            in_analysis = _REPORTS_ANALYSIS and isinstance(error, AnalysisException)
+            if error is None or in_analysis or _is_reported(error):
                 return
         _add(SqlText, session, begun, error, text=_formatted(session, text, named))
     except Exception as fault:
@@ -219,7 +219,7 @@ def _current(session: Any, jvm: Jvm) -> tuple[str, tuple[str, ...] | None]:
     """
     state = session.sessionState()
     manager = state.catalogManager()
-    catalog, namespace = (jvm.field(manager, one.field) for one in CURRENT)
+    catalog, namespace = (jvm.field(manager, current.field) for current in CURRENT)
     if catalog is None or namespace is None:
         raise LookupError("this Spark keeps the current catalog elsewhere")
     name = str(optional(catalog) or state.conf().getConfString(_DEFAULT_CATALOG, SESSION_CATALOG))
