@@ -9,7 +9,7 @@ holds at every scrape.
 import os
 import threading
 from collections import Counter as Count
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,7 +78,13 @@ class Events(Collector):
 
 
 class Memory(Collector):
-    """Resident memory of this process and of the one that writes for it, as the kernel counts it at the scrape."""
+    """Resident memory of this process and of the one that writes for it, as the kernel counts it.
+
+    `writer` returns the id of that process, if it runs.
+    """
+
+    def __init__(self) -> None:
+        self.writer: Callable[[], int | None] = lambda: None
 
     def collect(self) -> Iterator[Metric]:
         """One family; without values where the kernel does not tell."""
@@ -96,26 +102,20 @@ class Memory(Collector):
         return sum(self.resident_bytes().values())
 
     def resident_bytes(self) -> dict[str, int]:
-        """Bytes of this process (main) and of those that it started (writer).
+        """Bytes of this process (main) and of the one that writes (writer).
 
         Empty where the kernel does not tell.
         """
-        tasks = Path("/proc/self/task").glob("*/children")
-        started = " ".join(_read(children) for children in tasks).split()
-        sizes = {"main": _resident("self"), "writer": sum(map(_resident, started))}
+        sizes = {"main": _resident("self"), "writer": _resident(self.writer() or "none")}
         return {process: size for process, size in sizes.items() if size}
 
 
-def _resident(process: str) -> int:
-    pages = _read(Path("/proc", process, "statm")).split()[1:2]
-    return int(pages[0]) * os.sysconf("SC_PAGE_SIZE") if pages else 0
-
-
-def _read(file: Path) -> str:
+def _resident(process: int | str) -> int:
     try:
-        return file.read_text(encoding="ascii")
+        pages = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]
     except OSError:
-        return ""
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 class StoreGauges:

@@ -199,6 +199,7 @@ def _batches(state: State) -> Batches | WritingProcess:
     if state.in_process:
         return Batches(state.engine, on_retry, follower.take_news, follower.follow, Bugs(state.log))
     process = WritingProcess(state.settings, on_retry, follower.follow)
+    state.metrics.memory.writer = lambda: process.pid
     process.start()
     return process
 

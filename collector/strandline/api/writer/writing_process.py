@@ -58,6 +58,11 @@ class WritingProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
 
+    @property
+    def pid(self) -> int | None:
+        """The id of the process, if one was started."""
+        return None if self._process is None else self._process.pid
+
     def write(self, records: Sequence[Record]) -> list[Outcome]:
         """Store the records in one transaction and return their outcomes after the commit.
 
