@@ -228,8 +228,8 @@ def test_pods_are_restricted_and_have_probes(manifests: list[Json]) -> None:
     kinds = sorted(one["kind"] for one in manifests)
 
     assert kinds == [
-        *("Deployment", "Deployment", "Job", "NetworkPolicy", "NetworkPolicy"),
-        *("PodDisruptionBudget", "PodDisruptionBudget", "Service", "ServiceAccount"),
+        *("Deployment", "Deployment", "Job", "NetworkPolicy", "NetworkPolicy", "NetworkPolicy"),
+        *("PodDisruptionBudget", "PodDisruptionBudget", "Secret", "Service", "ServiceAccount"),
     ]
     for pod, container in containers(manifests):
         assert pod["securityContext"]["runAsNonRoot"]
@@ -254,7 +254,7 @@ def test_every_selector_finds_its_pods(manifests: list[Json]) -> None:
     pods = [
         one["spec"]["template"]["metadata"]["labels"]
         for one in manifests
-        if one["kind"] == "Deployment"
+        if one["kind"] in ("Deployment", "Job")
     ]
 
     for one in manifests:
@@ -302,6 +302,62 @@ def test_chart_refuses_settings_that_it_sets_itself(name: str) -> None:
     assert schema.is_valid(values)
     assert not schema.is_valid(values | {"settings": {name: "5001"}})
     assert not schema.is_valid(values | {"secretEnv": [secret]})
+
+
+LOG_FORMAT_OF_A_SECRET = '[{"name": "STRANDLINE_LOG_FORMAT", "secret": "a", "key": "b"}]'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refusal"),
+    [
+        (["--set", "server.minAvailable=2"], "server.minAvailable: less than server.replicas"),
+        (["--set", "ingress.enabled=true"], "ingress.tlsSecret: name the Secret"),
+        (
+            ["--set-json", f"secretEnv={LOG_FORMAT_OF_A_SECRET}"],
+            "STRANDLINE_LOG_FORMAT is set twice",
+        ),
+    ],
+)
+def test_chart_refuses_values_that_contradict_each_other(
+    arguments: list[str], refusal: str
+) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        render(*arguments)
+
+    assert refusal in refused.value.stderr
+
+
+def test_ingress_without_a_certificate_is_made_if_it_is_asked_for() -> None:
+    arguments = ["--set", "ingress.enabled=true", "--set", "ingress.allowHttp=true"]
+
+    (ingress,) = [one for one in render(*arguments) if one["kind"] == "Ingress"]
+
+    assert "tls" not in ingress["spec"]
+    assert ingress["metadata"]["annotations"] == {
+        "nginx.ingress.kubernetes.io/proxy-body-size": "33m",
+        "nginx.ingress.kubernetes.io/proxy-buffering": "off",
+    }
+
+
+def test_metrics_are_closed_until_somebody_may_read_them(manifests: list[Json]) -> None:
+    def ports(manifests: list[Json]) -> dict[str, list[str]]:
+        policies = [one for one in manifests if one["kind"] == "NetworkPolicy"]
+        return {
+            policy["metadata"]["name"]: [
+                port["port"]
+                for rule in policy["spec"].get("ingress") or ()
+                for port in rule["ports"]
+            ]
+            for policy in policies
+        }
+
+    opened = render("--set-json", 'networkPolicy.metricsFrom=[{"podSelector": {}}]')
+
+    of_servers = "strandline-server", "strandline-consumer", "strandline-migration"
+    assert ports(manifests) == dict(zip(of_servers, (["http"], [], []), strict=True))
+    assert ports(opened) == dict(
+        zip(of_servers, (["http", "metrics"], ["metrics"], []), strict=True)
+    )
 
 
 def test_chart_has_the_version_of_the_program() -> None:

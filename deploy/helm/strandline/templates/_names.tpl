@@ -29,6 +29,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- define "strandline.env" -}}
+{{- $names := keys .Values.settings }}
+{{- range .Values.secretEnv }}
+{{- if has .name $names }}{{ fail (printf "%s is set twice: name it once, in settings or in secretEnv" .name) }}{{ end }}
+{{- $names = append $names .name }}
+{{- end }}
 - name: STRANDLINE_DATABASE_URL
   valueFrom:
     secretKeyRef:
@@ -97,5 +102,14 @@ egress:
       - {port: 53, protocol: UDP}
       - {port: 53, protocol: TCP}
   {{- toYaml .Values.networkPolicy.egress | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "strandline.metricsIngress" -}}
+{{- with .Values.networkPolicy.metricsFrom -}}
+- ports:
+    - {port: metrics, protocol: TCP}
+  from:
+    {{- toYaml . | nindent 4 }}
 {{- end }}
 {{- end }}
