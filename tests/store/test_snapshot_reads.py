@@ -460,6 +460,38 @@ def test_version_0_of_a_recreated_table_belongs_to_the_newest_creation(engine: E
     assert asked(engine, "t", "1", Direction.UPSTREAM)["edges"] == []  # of the table before
 
 
+@pytest.mark.parametrize("observed", [False, True])
+def test_number_given_out_again_after_a_rollback_has_its_own_maker(
+    engine: Engine, observed: bool
+) -> None:
+    """Paimon counts on from the snapshot that a rollback goes back to."""
+
+    def second(time: str, *, of_write: bool = False) -> dict[str, Any]:
+        committed = {"format": "paimon", "committedAt": f"2026-11-20T12:00:{time}.500Z"}
+        return at("t", "2", **committed, observed=observed and of_write)
+
+    fill(
+        engine,
+        [
+            run("COMPLETE", 1, "old", [at("a", "5")], [second("00", of_write=True)]),
+            run("COMPLETE", 2, "before", [second("00")], [at("x", "1")]),
+            run("COMPLETE", 4, "new", [at("b", "7")], [second("03", of_write=True)]),
+            run("COMPLETE", 5, "after", [second("03")], [at("y", "1")]),
+        ],
+    )
+
+    after = asked(engine, "y", "1", Direction.UPSTREAM)
+    before = asked(engine, "x", "1", Direction.UPSTREAM)
+
+    assert arrows(after) == [
+        "snapshot:db:b:7 -> snapshot:db:t:2",
+        "snapshot:db:t:2 -> snapshot:db:y:1",
+    ]
+    assert [edge["observed"] for edge in before["edges"] if edge["target"].endswith("x:1")] == [
+        True  # the snapshot 2 that there is now is not what was read
+    ]
+
+
 def created(table: str) -> dict[str, Any]:
     """A table that the statement creates, with its first version as our emitter reports it."""
     return creates(table) | {"outputFacets": at(table, "0")["outputFacets"]}

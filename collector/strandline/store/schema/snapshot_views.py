@@ -33,6 +33,17 @@ rank() OVER (PARTITION BY taken.run_id, taken.barrier, taken.direction, named.ca
              ORDER BY CASE WHEN taken.rank > 1 THEN 2 ELSE 1 END DESC,
                       CASE WHEN taken.rank > 1 THEN 0 ELSE taken.order_at END DESC)"""
 
+# A rollback of a Paimon table gives its later numbers out again. What was reported before the
+# snapshot of that number was committed is of the earlier one.
+_IS_OF_AN_EARLIER_SNAPSHOT = """
+EXISTS (
+      SELECT 1
+        FROM snapshots again
+       WHERE again.dataset_id = {use}.dataset_id
+         AND again.snapshot_id = {use}.snapshot_id
+         AND again.format = 'paimon'
+         AND again.committed_at > {use}.at)"""
+
 # A snapshot has one maker. Unless its writer states it, the surest claim counts, then the first:
 # stock listeners report a table's last commit again for a statement that has not committed.
 _HAS_ANOTHER_MAKER = f"""
@@ -46,6 +57,7 @@ taken.direction = 1 AND taken.rank < 3 AND EXISTS (
          AND maker.direction = 1
          AND maker.run_id <> taken.run_id
          AND NOT (maker.rank < 3 AND {FAILED_BATCH.format(run="made_by")})
+         AND NOT {_IS_OF_AN_EARLIER_SNAPSHOT.format(use="maker")}
          AND (maker.rank > taken.rank
               OR (maker.rank = taken.rank
                   AND (maker.at < taken.at
@@ -81,13 +93,14 @@ SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_i
        CASE WHEN used.lossy = 1 THEN used.exact_id ELSE used.snapshot_id END AS snapshot_id,
        CASE WHEN used.lossy = 1 AND used.exact_id IS NULL
             THEN used.snapshot_id END AS approximate_id,
-       CASE WHEN used.rank = 1 OR (used.lossy = 1 AND used.exact_id IS NULL)
+       CASE WHEN used.rank = 1 OR used.earlier OR (used.lossy = 1 AND used.exact_id IS NULL)
             THEN 1 ELSE 0 END AS observed,
        used.rank, used.order_at, used.at, used.flags, used.barrier AS told_barrier
   FROM (SELECT taken.run_id, taken.barrier, taken.direction, named.canonical_id AS dataset_id,
                taken.lossy, taken.dataset_id AS named_id, taken.snapshot_id,
                taken.from_snapshot_id, taken.query_id, taken.rank, taken.order_at, taken.at,
                taken.flags, {_EXACT_ID} AS exact_id,
+               {_IS_OF_AN_EARLIER_SNAPSHOT.format(use="taken")} AS earlier,
                {_STANDING} AS standing
           FROM snapshot_uses taken
           JOIN datasets named ON named.id = taken.dataset_id
@@ -96,6 +109,7 @@ SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_i
   JOIN run_owners owned ON owned.run_id = used.run_id
   JOIN runs run ON run.id = used.run_id
  WHERE used.standing = 1
+   AND NOT (used.direction = 1 AND used.earlier)
    AND NOT (used.direction = 1 AND used.rank < 3 AND {FAILED_BATCH.format(run="run")})
 """
 
