@@ -5,7 +5,7 @@ from typing import Any
 
 from fixtures.versions_server.events import appended, two_streams
 from fixtures.versions_server.server import Server
-from worlds.company import World
+from worlds.company import World, run_id
 
 
 def failure(world: World, job: str, message: str) -> dict[str, Any]:
@@ -33,6 +33,23 @@ def test_failures_are_grouped_by_the_first_line_of_the_error(server: Server) -> 
     }
     assert max(len(one["items"]) for one in groups) == 20
     assert answer["attentionCount"] == 26
+
+
+def test_application_and_its_query_that_failed_are_one_failure(server: Server) -> None:
+    world = World(datetime.now(UTC))
+    application = {"run": {"runId": run_id("app")}, "job": {"namespace": "shop", "name": "app"}}
+    message = {"message": "disk full", "programmingLanguage": "JAVA"}
+    server.post(
+        world.event("FAIL", 60, "app.query", run_facets={"parent": application, "errorMessage": message}),
+        world.event("FAIL", 59, "app"),
+    )
+
+    answer = server.get("/api/v2/overview")
+
+    (group,) = answer["attention"]
+    assert (group["reason"], group["count"], answer["attentionCount"]) == ("disk full", 1, 1)
+    assert group["items"][0]["node"] == "job:shop:app"
+    assert answer["failedRuns"] == 1
 
 
 def test_receipt_and_time_of_the_newest_event_are_told_apart(server: Server) -> None:

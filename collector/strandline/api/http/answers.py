@@ -11,10 +11,15 @@ JSON = dict[str, Any]
 
 
 class Page(TypedDict, Generic[Item]):
-    """A page of a list; `nextCursor` null: this was the last."""
+    """A page of a list; `nextCursor` null: this was the last.
+
+    `total`: of datasets and jobs, where the first page is not all; not of a past moment, nor if
+    states, tags, owners or a time are asked for.
+    """
 
     items: list[Item]
     nextCursor: str | None
+    total: NotRequired[int]
 
 
 class Hidden(TypedDict, total=False):

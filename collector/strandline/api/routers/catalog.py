@@ -29,6 +29,7 @@ from strandline.store.catalog import details
 from strandline.store.catalog import lists as listing
 from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.search import search_page
+from strandline.store.catalog.totals import count_datasets, count_jobs
 from strandline.store.lineage.lookup import Node, dataset_of, job_called, job_of
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
 
@@ -86,6 +87,8 @@ def get_datasets(query: Annotated[NodeListQuery, InQuery()], session: ReadSessio
     filters = _filter(query, session, query.namespace)
     with session.connected() as connection:
         page = listing.datasets_page(connection, filters, session.micros, query.limit, query.cursor)
+        if _has_total(page, query, filters):
+            page["total"] = count_datasets(connection, query.namespace)
     with session.follower.model() as model:
         listing.add_lags(page, model, filters, session.now.timestamp())
     return page
@@ -113,7 +116,10 @@ def get_jobs(query: Annotated[NodeListQuery, InQuery()], session: ReadSession) -
     """Jobs by name, each with its latest run."""
     filters = _filter(query, session, query.namespace)
     with session.connected() as connection:
-        return listing.jobs_page(connection, filters, session.micros, query.limit, query.cursor)
+        page = listing.jobs_page(connection, filters, session.micros, query.limit, query.cursor)
+        if _has_total(page, query, filters):
+            page["total"] = count_jobs(connection, query.namespace)
+        return page
 
 
 @router.get("/jobs/detail", response_model=Detail, responses=refused(404))
@@ -176,6 +182,12 @@ def _job_asked(connection: Connection, query: OfJobQuery) -> Node | None:
     if named is not None and named != called:
         raise ParameterError(f"parameters job and name are of two jobs: {called} and {named}")
     return called
+
+
+def _has_total(page: Answer, query: NodeListQuery, filters: Filter) -> bool:
+    """Return true for a first page that is not all of a list whose length is soon counted."""
+    is_part = page["nextCursor"] is not None and query.cursor is None
+    return is_part and filters.as_of is None and not filters.leaves_few
 
 
 def _filter(query: SpanQuery, session: Session, namespace: str | None) -> Filter:

@@ -26,7 +26,7 @@ from strandline.core.versions.members import versions
 from strandline.core.versions.model import Model
 from strandline.store.catalog.gauges import DAY, run_counts
 from strandline.store.ingest.set_aside import count_set_aside
-from strandline.store.lineage.children import outcomes
+from strandline.store.lineage.children import outcomes, topmost_runs
 from strandline.store.lineage.run_state import iso
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.received_tables import raw_events
@@ -51,6 +51,9 @@ _EXCEPTION = re.compile(r"^[\w.]*(?:Exception|Error): ")
 
 class Overview(TypedDict):
     """The counts of the last 24 hours, what is wrong (50 reasons at most), and each group.
+
+    Runs of one state are counted once with those below them: an application and its query that
+    failed are one failure.
 
     `newestEventAt` is when the newest event was received, `newestEventTime` when it happened.
     """
@@ -84,6 +87,7 @@ def get_overview(session: ReadSession) -> dict[str, Any]:
         newest, happened = _newest_event(connection, session) or (None, None)
         labels = labels_of(connection, tables)
         troubles = [trouble for trouble in troubles if session.access.allows_text(trouble.about)]
+        troubles = _each_failure_once(connection, troubles)
         attention = _by_reason(connection, troubles)
     return {
         "asOf": iso(session.micros),
@@ -130,13 +134,20 @@ def _labelled(group: dict[str, Any], labels: Mapping[Table, str]) -> dict[str, A
     }
 
 
+def _each_failure_once(connection: Connection, found: Sequence[Trouble]) -> list[Trouble]:
+    """Return the troubles without a failed run below another: both have failed once."""
+    failed = {one.run_row for one in found if one.rule == "failed" and one.run_row is not None}
+    below = failed - topmost_runs(connection, failed)
+    return [one for one in found if one.rule != "failed" or one.run_row not in below]
+
+
 def _by_reason(connection: Connection, found: Sequence[Trouble]) -> list[dict[str, Any]]:
     """Return troubles as the page lists them: failures with the same reason are one.
 
     The reason is the first line of the error, without the exception's name: an application puts it
     before its query's error. `count` is the number of all that have the reason.
     """
-    failed = [one.run_row for one in found if one.rule == "failed" and one.run_row is not None]
+    failed = {one.run_row for one in found if one.rule == "failed" and one.run_row is not None}
     errors = outcomes(connection, dict.fromkeys(failed, True))
     groups: dict[tuple[str, str], dict[str, Any]] = {}
     for trouble in found:

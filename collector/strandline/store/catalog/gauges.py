@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select, text
 
 from strandline.core.openlineage.run_states import FAIL
+from strandline.store.lineage.children import topmost_runs
 from strandline.store.lineage.run_state import StateColumns
 from strandline.store.schema.export_tables import export_targets
 from strandline.store.schema.received_tables import (
@@ -65,22 +66,25 @@ def target_states(connection: Connection) -> list[TargetState]:
 
 
 def run_counts(connection: Connection, now: int) -> RunCounts:
-    """Count the runs of each kind at a moment.
+    """Count the runs of each kind at a moment; a run below another of its kind is no second one.
 
     The join with jobs lets a key count only the runs of jobs that it sees.
     """
     with_job = runs.join(jobs, jobs.c.id == runs.c.job_id)
     state = StateColumns.of(connection.dialect.name)
     of_today = runs.c.newest_at > now - DAY
-    open_runs = (
-        select(func.count()).select_from(state.joined(with_job)).where(runs.c.ended_at.is_(None))
-    )
+    open_runs = select(runs.c.id).select_from(state.joined(with_job)).where(runs.c.ended_at.is_(None))
     running = open_runs.where(state.is_running(now))
     announced = run_leases.c.run_id == runs.c.id
     lost = open_runs.join(run_leases, announced).where(state.is_lost(now), of_today)
-    failed = select(func.count()).select_from(with_job).where(runs.c.state == FAIL, of_today)
-    counts = (connection.execute(query).scalar_one() for query in (running, lost, failed))
-    return RunCounts(*counts)
+    has_failed = (runs.c.state == FAIL, of_today, runs.c.ended_at >= now - DAY)
+    failed = select(runs.c.id).select_from(with_job).where(*has_failed)
+    return RunCounts(
+        *(
+            len(topmost_runs(connection, set(connection.scalars(query))))
+            for query in (running, lost, failed)
+        )
+    )
 
 
 def store_size(connection: Connection) -> StoreSize:

@@ -93,6 +93,19 @@ def failed_children(
     return dict(map(tuple, rows))
 
 
+def topmost_runs(connection: Connection, found: Collection[int]) -> set[int]:
+    """Return those of these runs that are neither below nor nested in another of them."""
+    parents = connection.execute(_parents(), {"runs": list(found)}) if found else ()
+    below = {run for run, parent in parents if parent in found}
+    return set(found) - below - nested_runs(connection, found)
+
+
+@cache
+def _parents() -> Select[Any]:
+    columns = run_parents.c.run_id, run_parents.c.parent_run_id
+    return select(*columns).where(among_given(run_parents.c.run_id, "runs"))
+
+
 @cache
 def _failed(past: bool) -> Select[Any]:
     failed = select(run_parents.c.parent_run_id, func.count()).join(

@@ -25,7 +25,6 @@ from sqlalchemy import (
 )
 
 from strandline.core.changes.extraction import SINK, SOURCE
-from strandline.core.openlineage.run_states import COMPLETE
 from strandline.core.places import (
     Box,
     Path,
@@ -39,14 +38,15 @@ from strandline.core.places import (
 from strandline.store.catalog.lists import never_made
 from strandline.store.catalog.newest_writes import newest_writes
 from strandline.store.catalog.past_writes import not_made_by, past_writes, was_named
+from strandline.store.catalog.totals import inner_commands, written_by_others
 from strandline.store.lineage.hidden_nodes import deleted_jobs, seen_jobs
 from strandline.store.lineage.lookup import node_text
-from strandline.store.lineage.nested_commands import INNER, nested_jobs
+from strandline.store.lineage.nested_commands import nested_jobs
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.run_state import iso, run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations
-from strandline.store.schema.run_tables import IS_RENAMED, jobs, run_queries, runs
+from strandline.store.schema.run_tables import IS_RENAMED, run_queries, runs
 from strandline.store.sql.id_lists import among, among_given
 from strandline.store.sql.narrowed import access_of
 
@@ -197,8 +197,7 @@ def _past_uses(connection: Connection, view: View) -> list[JobUse]:
 
 def _hidden_jobs(connection: Connection, view: View) -> set[int]:
     """Return the jobs that are deleted, and those that are a part of another's command."""
-    inner = or_(*(jobs.c.name.contains(f".{kind}.", autoescape=True) for kind in INNER))
-    commands = connection.execute(select(jobs.c.id, jobs.c.name).where(inner)).all()
+    commands = connection.execute(inner_commands()).all()
     moment = view.at if view.past else None
     nested = nested_jobs(connection, [(row.id, row.name) for row in commands], moment)
     return nested | deleted_jobs(connection, None, view)
@@ -214,24 +213,10 @@ def _states_of_writes(
     sink = str(SINK)
     names = {int(name[1:]) for use in uses for name in use.names if name.startswith(sink)}
     written = {canonical[name] for name in names if name in canonical}
-    unsure = set(connection.scalars(_written_by_others()))
+    unsure = set(connection.scalars(written_by_others()))
     writes = newest_writes(connection, unsure, view.at)
     states = dict.fromkeys(written - unsure, "COMPLETE")
     return states | {id_: write.run.state for id_, write in writes.items()}
-
-
-@cache
-def _written_by_others() -> Select[Any]:
-    """Select the datasets that a run wrote last which told no COMPLETE of its own."""
-    of = job_relations.c
-    completed = and_(runs.c.state == COMPLETE, runs.c.ended_at.is_not(None))
-    newest = select(of.run_id).where(of.direction == SINK)
-    others = select(runs.c.id).where(runs.c.id.in_(newest), not_(completed))
-    return (
-        select(datasets.c.canonical_id)
-        .join(job_relations, of.dataset_id == datasets.c.id)
-        .where(of.direction == SINK, of.run_id.in_(others))
-    )
 
 
 def _datasets_to_show(

@@ -55,10 +55,12 @@ export async function session(method = "GET", key = undefined) {
   );
 }
 
-// All items of a list, page by page, up to `most`; `more` says whether the list goes on.
+// All items of a list, page by page, up to `most`; `more` says whether the list goes on, `total`
+// how many it has where the API counts them.
 export async function list(path, params, most = 100, signal = undefined) {
   const items = [];
-  let cursor = null;
+  let cursor = null,
+    total;
   do {
     const page = await get(
       path,
@@ -67,6 +69,7 @@ export async function list(path, params, most = 100, signal = undefined) {
     );
     items.push(...page.items);
     cursor = page.nextCursor;
+    total ??= page.total;
   } while (cursor && items.length < most);
-  return { items, more: Boolean(cursor) };
+  return { items, more: Boolean(cursor), total };
 }

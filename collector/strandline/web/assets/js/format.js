@@ -71,3 +71,10 @@ export const ruleName = (rule) => RULES[rule] || rule || "";
 export const number = (n) => n.toLocaleString("en-US");
 
 export const count = (n, one, many = `${one}s`) => `${number(n)} ${n === 1 ? one : many}`;
+// How many items of a list are shown, of how many.
+export function listed({ items, more, total }, noun) {
+  if (!more) return count(items.length, noun);
+  return total
+    ? `the first ${number(items.length)} of ${count(total, noun)}`
+    : `the first ${count(items.length, noun)}; more match`;
+}

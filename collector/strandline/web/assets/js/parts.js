@@ -102,12 +102,17 @@ export function Problem({ error, again }) {
     }</div>`;
 }
 // What a screen shows while data is loaded, when there is none, and when there is some.
-export function Loaded({ of, children }) {
+// `title`: the heading of the whole screen where the data would have named it.
+export function Loaded({ of, title = "", children }) {
   if (of.data)
     return html`${
       of.error && html`<${Problem} error=${of.error} again=${of.reload} />`
     }${children(of.data)}`;
-  if (of.error) return html`<${Problem} error=${of.error} again=${of.reload} />`;
+  if (of.error)
+    return html`${title && html`<h1>${title}</h1>`}<${Problem}
+        error=${of.error}
+        again=${of.reload}
+      />`;
   return html`<div class="skeleton" role="status" aria-label="loading"></div>`;
 }
 export function Tabs({ of, now, link }) {

@@ -46,7 +46,7 @@ const fitting = () => Math.max(6, Math.min(20, Math.floor((innerWidth - 700) / 3
 
 export function Group({ params }) {
   const name = params.get("name") || "";
-  return html`<h1>${name}</h1>
+  return html`<h1>${name || "Group"}</h1>
     <${Board} name=${name} columns=${
       Number(params.get("columns")) || fitting()
     } upTo=${params.get("upTo")} params=${params} />`;

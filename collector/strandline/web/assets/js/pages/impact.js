@@ -19,7 +19,7 @@ export function Impact({ params }) {
     (signal) => get("/impact", { node, column, limit: 5000 }, signal),
     [node, column],
   );
-  return html`<${Loaded} of=${detail}>${(
+  return html`<${Loaded} of=${detail} title="Impact">${(
     table,
   ) => html`<h1>Impact of dropping ${tableName(table)}${column ? `.${column}` : ""}</h1>
     <p class="row">

@@ -1,6 +1,6 @@
 // Jobs: the list, and one with its runs, barriers, code and facets.
 import { address, get, list, send } from "../api.js";
-import { count, nodeId } from "../format.js";
+import { listed, nodeId } from "../format.js";
 import {
   Below,
   Confirm,
@@ -29,10 +29,10 @@ export function Jobs({ params }) {
   const namespace = params.get("namespace");
   const found = useData((signal) => list("/jobs", { namespace }, 500, signal), [namespace]);
   return html`<h1>Jobs</h1>
-    <${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">
-        ${more ? "the first " : ""}${count(items.length, "job")}
+    <${Loaded} of=${found}>${(page) => html`<p class="dim">
+        ${listed(page, "job")}
         ${namespace && html` of ${namespace} · <a href="/jobs">all</a>`}</p>
-      <${JobRows} jobs=${items} empty=${
+      <${JobRows} jobs=${page.items} empty=${
         namespace && html`<${NoMatch} of="jobs" all="/jobs" />`
       } />`}<//>`;
 }
@@ -89,7 +89,7 @@ export function Job({ params }) {
     [params.get("node"), params.get("namespace"), params.get("name")],
   );
   const tab = params.get("tab") || "runs";
-  return html`<${Loaded} of=${job}>${(one) => html`<h1>${one.name}</h1><p class="sentence">
+  return html`<${Loaded} of=${job} title="Job">${(one) => html`<h1>${one.name}</h1><p class="sentence">
     ${
       one.latestRun
         ? html`<${State} state=${one.latestRun.state} /> ${

@@ -55,9 +55,9 @@ function Filled({ now, recent }) {
       <a class="card run" href=${address("/runs", { state: "running" })}><b>
       ${now.runningRuns}</b>running</a>
       <a class=${`card ${now.failedRuns ? "bad" : ""}`}
-        href=${address("/runs", { state: "failed" })}><b>${now.failedRuns}</b>failed in 24 hours</a>
-      <a class=${`card ${now.lostRuns ? "warn" : ""}`} href=${address("/runs", { state: "lost" })}>
-      <b>${now.lostRuns}</b>lost in 24 hours</a>
+        href=${address("/runs", { state: "failed", since: "24h" })}><b>${now.failedRuns}</b>failed in 24 hours</a>
+      <a class=${`card ${now.lostRuns ? "warn" : ""}`}
+        href=${address("/runs", { state: "lost", since: "24h" })}><b>${now.lostRuns}</b>lost in 24 hours</a>
       <a class=${`card ${now.deadLetters ? "bad" : ""}`} href="/trouble"><b>
       ${now.deadLetters}</b>rejected in 24 hours</a>
     </div>

@@ -1,7 +1,7 @@
 // Runs: filters that are sentences; one run with its children as a Gantt, its error, what it read
 // and wrote.
 import { address, get, list } from "../api.js";
-import { ago, count, duration, tableName } from "../format.js";
+import { ago, count, duration, number, tableName } from "../format.js";
 import {
   Below,
   Facets,
@@ -61,10 +61,18 @@ export function Runs({ params }) {
       ([value, label]) => html`<option value=${value}>${label}</option>`,
     )}</select></p>
     <${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">
-    ${more ? "the newest " : ""}${count(items.length, "run")}</p>
+    ${more ? "the newest " : ""}${runCount(items)}${more ? "; more match" : ""}</p>
     <${RunRows} page=${{ items }} empty=${
       (state || since || namespace) && html`<${NoMatch} of="runs" all="/runs" />`
     } />`}<//>`;
+}
+
+// As the first screen counts: a run below another of these is no second one.
+function runCount(items) {
+  const ids = new Set(items.map((run) => run.runId));
+  const below = items.filter((run) => ids.has(run.parent?.runId)).length;
+  const top = items.length - below;
+  return `${count(top, "run")}${below ? ` and ${number(below)} below ${top === 1 ? "it" : "them"}` : ""}`;
 }
 
 export const runLink = (run) =>
@@ -115,7 +123,7 @@ export function Run({ params }) {
   const id = params.get("id"),
     of = { namespace: params.get("namespace"), name: params.get("name") };
   const found = useData((signal) => get("/runs/detail", { runId: id, ...of }, signal), [id]);
-  return html`<${Loaded} of=${found}>${(
+  return html`<${Loaded} of=${found} title="Run">${(
     run,
   ) => html`<h1><${JobLink} of=${run.job} /></h1><p class="sentence">
     <${State} state=${run.state} /> ${sentence(run)}</p>

@@ -2,7 +2,7 @@
 // of all tables.
 import { useMemo } from "preact/hooks";
 import { address, get, list } from "../api.js";
-import { ago, count, duration, nodeId, number, ruleName, tableName } from "../format.js";
+import { ago, count, duration, listed, nodeId, number, ruleName, tableName } from "../format.js";
 import {
   Facets,
   Grid,
@@ -65,9 +65,9 @@ export function Tables({ params }) {
   };
   const all = html` of ${namespace} · <a href="/tables">all</a>`;
   return html`<h1>Tables and other datasets</h1>
-    <${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">
-        ${more ? "the first " : ""}${count(items.length, "dataset")}${namespace && all}.
-        ${more ? " Search finds the others." : ""}</p>
+    <${Loaded} of=${found}>${(page) => html`<p class="dim">
+        ${listed(page, "dataset")}${namespace && all}.
+        ${page.more ? " Search finds the others." : ""}</p>
       <${Grid}
         name="datasets"
         empty=${
@@ -76,7 +76,7 @@ export function Tables({ params }) {
             : html`<${NoneYet} of="tables" />`
         }
         head=${["name", "namespace", "writer", "last commit", "rows", wordHead("lag", "lag")]}
-        rows=${items.map(row)}
+        rows=${page.items.map(row)}
       />`}<//>`;
 }
 
@@ -98,7 +98,7 @@ export function Table({ params }) {
     (signal) => named(params, signal).then((one) => get("/datasets/detail", one, signal)),
     [params.get("node"), params.get("namespace"), params.get("name")],
   );
-  return html`<${Loaded} of=${table}>
+  return html`<${Loaded} of=${table} title="Table">
     ${(detail) => html`<${Shown} table=${detail} params=${params} />`}<//>`;
 }
 
