@@ -351,6 +351,64 @@ def test_barriers_of_two_groups_are_never_shown_as_consistent(
 
 
 @pytest.mark.parametrize(
+    "path",
+    [
+        "/table?namespace=none&name=none",
+        "/job?namespace=none&name=none",
+        f"/run?id={run_id('unknown')}",
+        "/impact?namespace=none&name=none",
+        "/group?name=none",
+        "/group",
+        "/graph?node=dataset:none:none",
+    ],
+)
+def test_screen_of_an_unknown_thing_has_a_heading_and_a_reason(tab: Tab, path: str) -> None:
+    page = tab.open(path)
+
+    page.wait_for_selector(".error")
+    assert page.locator("h1:visible").inner_text() != ""
+
+
+def test_first_screen_and_the_list_of_failures_count_alike(tab: Tab) -> None:
+    tab.open("/")
+
+    assert tab.page.inner_text(".card.bad") == "1\nfailed in 24 hours"
+    tab.click(".card.bad")
+
+    assert tab.page.inner_text("main p.dim") == "1 run"
+
+
+def test_failed_application_and_its_query_are_one_failure(browser: Any, empty_address: str) -> None:
+    world = World(datetime.now(UTC))
+    application = {"run": {"runId": run_id("app")}, "job": {"namespace": "shop", "name": "app"}}
+    for tab in tab_of(browser, empty_address):
+        for event in (
+            world.event("FAIL", 60, "app.query", run_facets={"parent": application}),
+            world.event("FAIL", 59, "app"),
+        ):
+            tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        page = tab.open("/")
+
+        assert page.inner_text(".card.bad b") == "1"
+        assert page.inner_text(".sentence") == "job app failed: no reason given."
+        tab.click(".card.bad")
+        assert page.inner_text("main p.dim") == "1 run and 1 below it"
+
+
+def test_list_that_is_cut_says_of_how_many(browser: Any, empty_address: str) -> None:
+    written = [table(f"part_{number}", ["id"]) for number in range(600)]
+    event = World(datetime.now(UTC)).event("COMPLETE", 60, "load", [], written)
+    for tab in tab_of(browser, empty_address):
+        tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        page = tab.open("/tables")
+
+        assert page.inner_text("main p.dim").startswith("the first 500 of 600 datasets.")
+        assert page.locator("tbody tr").count() == 500
+
+
+@pytest.mark.parametrize(
     ("path", "things"),
     [
         ("/tables?namespace=none", "tables"),

@@ -2,11 +2,11 @@
 
 from sqlalchemy import Engine
 
+from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.filters import ALL, Filter
 from strandline.store.catalog.gauges import run_counts
 from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
 from strandline.store.catalog.totals import count_datasets, count_jobs
-from strandline.core.openlineage.times import micros_of
 from worlds.builders import NOON, Json, dataset, event, job_event, parent, store
 
 NOW = micros_of(NOON) + 3_600_000_000

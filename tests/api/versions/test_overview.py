@@ -40,7 +40,9 @@ def test_application_and_its_query_that_failed_are_one_failure(server: Server) -
     application = {"run": {"runId": run_id("app")}, "job": {"namespace": "shop", "name": "app"}}
     message = {"message": "disk full", "programmingLanguage": "JAVA"}
     server.post(
-        world.event("FAIL", 60, "app.query", run_facets={"parent": application, "errorMessage": message}),
+        world.event(
+            "FAIL", 60, "app.query", run_facets={"parent": application, "errorMessage": message}
+        ),
         world.event("FAIL", 59, "app"),
     )
 

@@ -73,7 +73,9 @@ def run_counts(connection: Connection, now: int) -> RunCounts:
     with_job = runs.join(jobs, jobs.c.id == runs.c.job_id)
     state = StateColumns.of(connection.dialect.name)
     of_today = runs.c.newest_at > now - DAY
-    open_runs = select(runs.c.id).select_from(state.joined(with_job)).where(runs.c.ended_at.is_(None))
+    open_runs = (
+        select(runs.c.id).select_from(state.joined(with_job)).where(runs.c.ended_at.is_(None))
+    )
     running = open_runs.where(state.is_running(now))
     announced = run_leases.c.run_id == runs.c.id
     lost = open_runs.join(run_leases, announced).where(state.is_lost(now), of_today)

@@ -19,7 +19,9 @@ def count_datasets(connection: Connection, namespace: str | None) -> int:
     """Count the datasets in the namespaces of a pattern, each once."""
     own = datasets.c.id == datasets.c.canonical_id
     in_these = and_(own, *in_namespaces(connection, datasets, namespace))
-    unsure = written_by_others().where(datasets.c.canonical_id.in_(select(datasets.c.id).where(in_these)))
+    unsure = written_by_others().where(
+        datasets.c.canonical_id.in_(select(datasets.c.id).where(in_these))
+    )
     hidden = never_made(connection, connection.scalars(unsure).all())
     return _count(connection, select(datasets.c.id).where(in_these)) - len(hidden)
 

@@ -15,7 +15,6 @@ from sqlalchemy import (
     Connection,
     Select,
     Text,
-    and_,
     case,
     cast,
     func,

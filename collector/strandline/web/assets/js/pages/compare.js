@@ -35,7 +35,7 @@ export function Compare({ params }) {
   return html`<h1>Why do these tables disagree?</h1><${Chooser} ids=${ids} choose=${choose} />
     ${
       ids.length === 0 &&
-      html`<p class="dim">Choose two tables to see whether their newest snapshots agree.
+      html`<p class="dim">Choose two tables to see whether their newest snapshots agree.${" "}
         <a href="/tables">All tables</a></p>`
     }${
       ids.length > 0 &&

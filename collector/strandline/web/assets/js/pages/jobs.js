@@ -89,7 +89,9 @@ export function Job({ params }) {
     [params.get("node"), params.get("namespace"), params.get("name")],
   );
   const tab = params.get("tab") || "runs";
-  return html`<${Loaded} of=${job} title="Job">${(one) => html`<h1>${one.name}</h1><p class="sentence">
+  return html`<${Loaded} of=${job} title="Job">${(
+    one,
+  ) => html`<h1>${one.name}</h1><p class="sentence">
     ${
       one.latestRun
         ? html`<${State} state=${one.latestRun.state} /> ${

@@ -81,7 +81,7 @@ function Filled({ now, recent }) {
     <h2>Latest runs</h2>
     <${Loaded} of=${recent}>
     ${(page) => html`<${RunRows} page=${page} />`}<//>
-    <p class="small dim">Newest event: received <${Time} at=${now.newestEventAt} />, happened
+    <p class="small dim">Newest event: received <${Time} at=${now.newestEventAt} />, happened${" "}
     <${Time} at=${now.newestEventTime} />.</p>`;
 }
 
