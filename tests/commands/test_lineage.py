@@ -435,10 +435,10 @@ def test_lineage_of_a_run_shows_the_runs_that_it_depends_on(lineage: Command) ->
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        (("run:1",), "strandline lineage: a run is asked for alone\n"),
+        (("run:1",), "strandline: a run is asked for alone\n"),
         (
             ("--granularity", "column", "--collapse", "root"),
-            "strandline lineage: --collapse needs --granularity table\n",
+            "strandline: --collapse needs --granularity table\n",
         ),
     ],
 )

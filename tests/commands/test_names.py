@@ -62,7 +62,7 @@ def test_join_merges_two_names(engine: Engine, capsys: pytest.CaptureFixture[str
 def test_invalid_pattern_is_rejected(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     engine = make_engine(sqlite_url)
 
-    assert names(engine, "strip", "(") == 1
+    assert names(engine, "strip", "(") == 2
     assert capsys.readouterr().err.startswith("strandline: invalid regular expression: '('")
     engine.dispose()
 

@@ -1,4 +1,4 @@
-"""A name that nothing has: one exit code and one line, whichever command is asked."""
+"""An unknown name and options that contradict each other: one exit code and one line."""
 
 from collections.abc import Iterator
 
@@ -43,6 +43,17 @@ BY_DATABASE = [
     ["exports", "parked", "unheard"],
     ["exports", "replay", "unheard"],
 ]
+CONTRADICTIONS = [
+    ["lineage", "bank.balance", "--kind", "column"],
+    ["lineage", "bank.balance", "--granularity", "column", "--kind", "job"],
+    ["lineage", "bank.balance", "--dependency", "direct"],
+    ["lineage", "bank.balance", "--nodes", "--collapse", "root"],
+    ["paths", "bank.debits", "bank.balance", "--kind", "column"],
+    ["changes", "--since", "2026-01-02", "--until", "2026-01-01"],
+    ["jobs", "--since", "2026-01-02", "--as-of", "2026-01-01"],
+    ["jobs", "--since", "2026-01-02", "--until", "2026-01-01"],
+    ["events", "--since", "2026-01-02", "--until", "2026-01-01"],
+]
 NAMELESS = {
     *("namespaces", "search", "jobs", "datasets", "rejected"),  # filters, not names
     *("names", "catalog-options", "export", "import", "tables", "retention"),
@@ -77,6 +88,21 @@ def test_unknown_name_ends_with_2(
         ends.append((argv, code, out, err.count("\n")))
 
     assert ends == [(argv, 2, "", 1) for argv in asked]
+
+
+@pytest.mark.parametrize("argv", CONTRADICTIONS, ids=" ".join)
+def test_contradictory_options_end_with_2(
+    address: str, sqlite_url: str, argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ends = []
+    for source in (["--url", address], ["--database-url", sqlite_url]):
+        code = main([*argv, *source], {})
+        out, err = capsys.readouterr()
+        ends.append((code, out, err))
+
+    assert ends[0] == ends[1]
+    assert ends[0][:2] == (2, "")
+    assert ends[0][2].count("\n") == 1
 
 
 def test_ambiguous_name_ends_with_2(

@@ -3,7 +3,8 @@
 `run()` is its entry point, `main(argv, environ)` the same without a process around it.
 
 Answers go to stdout, problems as one line each to stderr; 0 is done, 1 is failed, 2 is used
-wrongly: an unknown option, a faulty setting, a name that nothing has.
+wrongly: an unknown option, options that contradict each other, a faulty setting, a name that
+nothing has.
 """
 
 import argparse
@@ -16,7 +17,14 @@ from typing import NoReturn
 from strandline import __version__
 from strandline.cli.command import Command
 from strandline.cli.declarations import COMMANDS, GROUPS
-from strandline.errors import AmbiguousError, NotFoundError, SettingsError, StrandlineError
+from strandline.errors import (
+    AmbiguousError,
+    NotFoundError,
+    ParameterError,
+    QuestionError,
+    SettingsError,
+    StrandlineError,
+)
 from strandline.escaping import escaped
 
 EPILOG = (
@@ -24,6 +32,7 @@ EPILOG = (
     "`strandline check --help` lists them."
 )
 
+USED_WRONGLY = (NotFoundError, ParameterError, QuestionError)
 SHOWN = 5  # candidates of a name that nothing has
 
 
@@ -46,7 +55,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     except SettingsError as error:
         return _tell(*error.faults, code=2)
     except StrandlineError as error:
-        return _tell(problem_of(error), code=2 if isinstance(error, NotFoundError) else 1)
+        return _tell(problem_of(error), code=2 if isinstance(error, USED_WRONGLY) else 1)
     except (
         UnicodeEncodeError
     ) as error:  # bytes of an argument that are no text stand for themselves until they are used

@@ -10,7 +10,7 @@ import orjson
 from sqlalchemy import Engine
 
 from strandline.cli.open_store import existing_store, missing_file
-from strandline.errors import AmbiguousError, NotFoundError, StrandlineError
+from strandline.errors import AmbiguousError, NotFoundError, ParameterError, StrandlineError
 from strandline.escaping import escaped
 from strandline.settings import Settings, default_database
 from strandline.store.sql.engine import reading
@@ -141,8 +141,9 @@ def _refusal(error: "HTTPError", url: str) -> StrandlineError:
         return CollectorError(f"{url} answers: {error.code} {error.reason}")
     if problem.get("code") == AmbiguousError.code:
         return AmbiguousError(detail, candidates)
-    return (
-        NotFoundError(detail, candidates)
-        if error.code == 404
-        else CollectorError(f"{url} answers: {detail}")
-    )
+    match error.code:
+        case 400:
+            return ParameterError(detail)
+        case 404:
+            return NotFoundError(detail, candidates)
+    return CollectorError(f"{url} answers: {detail}")

@@ -7,7 +7,6 @@ commands.
 """
 
 import json
-import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +29,7 @@ from strandline.cli.questions import (
     print_export,
 )
 from strandline.core.limits import MOST_OF_DATABASE
-from strandline.errors import NotFoundError
+from strandline.errors import NotFoundError, QuestionError
 from strandline.escaping import escaped_answer
 from strandline.settings import Settings
 
@@ -60,8 +59,7 @@ def run(options: Namespace, settings: Settings) -> int:
         options.granularity = "column"
     parameters = asked_of(options, NAMES)
     if fault := _fault(options):
-        print(f"strandline lineage: {fault}", file=sys.stderr)
-        return 2
+        raise QuestionError(fault)
     if _is_run(options):
         return _of_run(options, settings, parameters)
     if options.nodes:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, select
 from strandline.cli.answers import show, tell_list
 from strandline.cli.open_store import existing_store
 from strandline.core.job_families import JobFamily, families_of
-from strandline.errors import RefusedError
+from strandline.errors import ParameterError
 from strandline.settings import Settings
 from strandline.store.ingest.name_patterns import (
     Renaming,
@@ -39,9 +39,7 @@ def run(options: Namespace, settings: Settings) -> int:
         with engine.begin() as connection:
             plan = _plan(connection, options)
     except re.error as error:
-        raise RefusedError(
-            f"invalid regular expression: {error.pattern!r}: {error}", "pattern"
-        ) from None
+        raise ParameterError(f"invalid regular expression: {error.pattern!r}: {error}") from None
     finally:
         engine.dispose()
     rows = [{"namespace": one.namespace, "name": one.name, "becomes": one.stripped} for one in plan]

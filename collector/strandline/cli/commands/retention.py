@@ -10,7 +10,7 @@ from datetime import timedelta
 from strandline.cli.answers import counted, tell
 from strandline.cli.open_store import existing_store
 from strandline.core.openlineage.times import micros_of, moment_of
-from strandline.errors import RefusedError
+from strandline.errors import SettingsError
 from strandline.runtime.expiring import expire_and_tell
 from strandline.settings import PREFIX, Settings
 from strandline.store.ingest.retention import Expired, clock_of, count_events
@@ -21,7 +21,7 @@ def run(options: Namespace, settings: Settings) -> int:
     """Count the old events, or drop them with everything else that is old."""
     days = settings.retention_days
     if days is None:
-        raise RefusedError(f"nothing is too old: set {PREFIX}RETENTION_DAYS", code="unset")
+        raise SettingsError([f"{PREFIX}RETENTION_DAYS is missing: without it nothing is too old"])
     engine = existing_store(settings)
     dropped: dict[str, int] = {}
 

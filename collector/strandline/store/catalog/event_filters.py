@@ -17,6 +17,7 @@ from strandline.core.changes.memory import Memory
 from strandline.core.openlineage.events import Event, decode
 from strandline.core.openlineage.names import naming_of, run_ids_of
 from strandline.errors import InvalidEventError, NotFoundError
+from strandline.store.catalog.filters import refuse_backward_span
 from strandline.store.catalog.lists import runs_called
 from strandline.store.lineage.lookup import Node, dataset_called, job_called
 from strandline.store.schema.dataset_tables import datasets
@@ -58,8 +59,9 @@ def event_filter(
 ) -> EventFilter:
     """The filter of a job, run and dataset as people call them.
 
-    A NotFoundError for what is unknown.
+    A NotFoundError for what is unknown, a QuestionError where `since` is after `until`.
     """
+    refuse_backward_span(since, until=until)
     if run_id is not None and not runs_called(connection, run_id):
         raise NotFoundError(f"unknown run: {run_id!r}")
     of_job = None if job is None else job_called(connection, job)

@@ -16,12 +16,22 @@ from strandline.store.schema.run_tables import runs
 ENDED = frozenset({"COMPLETE", "FAIL", "ABORT", "LOST"})
 
 
+def refuse_backward_span(since: int | None, **ends: int | None) -> None:
+    """Raise a QuestionError if a span of microseconds ends before it begins.
+
+    `ends` has its ends by the names of their parameters.
+    """
+    for name, end in ends.items():
+        if since is not None and end is not None and since > end:
+            raise QuestionError(f"since ({iso(since)}) is after {name} ({iso(end)})")
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """The filter of a list; `since` is inclusive, `until` exclusive, all in microseconds.
 
     as_of: the past moment that the list is of; None: now. A QuestionError where `since` is after
-    it.
+    it or after `until`.
 
     tags, owners: of datasets and jobs, those with one of these of today; `*` stands for anything.
 
@@ -38,8 +48,7 @@ class Filter:
     owners: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.as_of is not None and self.since is not None and self.since > self.as_of:
-            raise QuestionError(f"since ({iso(self.since)}) is after asOf ({iso(self.as_of)})")
+        refuse_backward_span(self.since, until=self.until, asOf=self.as_of)
 
     @property
     def leaves_few(self) -> bool:

@@ -15,11 +15,11 @@ from sqlalchemy import Connection
 from strandline.core.limits import MOST_OF_DATABASE
 from strandline.core.walk import MOST_NODES, Direction
 from strandline.errors import NotFoundError, QuestionError
+from strandline.store.catalog.filters import refuse_backward_span
 from strandline.store.lineage.column_lineage import column_lineage_of, spelled
 from strandline.store.lineage.known_jobs import SharedJobs
 from strandline.store.lineage.lookup import Node, node_called
 from strandline.store.lineage.relations import View
-from strandline.store.lineage.run_state import iso
 from strandline.store.lineage.table_labels import newest_datasets
 from strandline.store.lineage.table_lineage import Question, lineage_of, only_nodes
 from strandline.store.questions.differences import Span, differences
@@ -184,8 +184,7 @@ def paths(connection: Connection, asked: Asked, view: View) -> Answer:
 
 def changes(connection: Connection, asked: Asked, view: View) -> Answer:
     """Return what came and went between two moments; `view` is the later one."""
-    if asked["since"] > view.at:
-        raise QuestionError(f"since ({iso(asked['since'])}) is after until ({iso(view.at)})")
+    refuse_backward_span(asked["since"], until=view.at)
     selection = selection_between(asked, jobs=True)
     nodes = tuple(nodes_called(connection, asked.get("node") or ()))
     limit = asked.get("limit") or MOST_NODES
