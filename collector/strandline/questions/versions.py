@@ -108,7 +108,6 @@ class Rollback(Body):
     barrier: int
     lost_state: list[Named] = []
     retained_from: int | None = None
-    apply: bool = False
 
 
 class Forgetting(Body):

@@ -55,9 +55,7 @@ def test_a_table_that_was_restored_by_hand_goes_back_by_a_rollback(lake: Server)
     lake.post(wrong)
     reason = blocked_by(lake)
     lake.post(ended("copy", 120))
-    lake.ask(
-        "/rollbacks", {"namespace": "iceberg://lake", "name": COPY, "barrier": 2, "apply": True}
-    )
+    lake.roll_back(COPY, 2)
     late = 2_000_000_000.0  # after the rollback
     lake.post(started("copy", late, [RAW], [COPY], group="plain", run=2))
     again = micro_batch("copy", 2, {RAW: read("r2", "r4")}, {COPY: on("c1", "c3")}, late + 1, run=2)

@@ -158,7 +158,7 @@ def test_rollback_plan_raises_the_generation(words: Server) -> None:
     ]
     assert words.barriers(VALUE, COUNT, SUM) == {VALUE: 3, COUNT: 3, SUM: 3}
 
-    words.ask("/rollbacks", {**back, "apply": True})
+    words.roll_back(COUNT, 2)
 
     (one, *_) = words.versions(COUNT)["tables"]
     assert (one["generation"], one["barrier"], one["snapshotId"]) == (2, 2, "c2")
@@ -167,8 +167,7 @@ def test_rollback_plan_raises_the_generation(words: Server) -> None:
 def test_commit_of_an_earlier_generation_does_not_count_after_a_rollback(words: Server) -> None:
     for job in MADE:
         commit(words, job, 1)
-    back = {"namespace": "iceberg://lake", "name": COUNT, "barrier": 1}
-    words.ask("/rollbacks", {**back, "apply": True})
+    words.roll_back(COUNT, 1)
 
     def count(barrier: int, at: float, snapshot: str, *, run: int, generation: int) -> None:
         read, made = {VALUE: f"v{barrier}"}, {COUNT: snapshot}

@@ -13,11 +13,12 @@ from typing_extensions import TypedDict
 from strandline.api.http.answers import JSON, TableName
 from strandline.api.http.route import Route, refused
 from strandline.api.http.session import AdminSession, ReadSession
+from strandline.core.access.granted import EVERYTHING
 from strandline.core.openlineage.names import named
 from strandline.core.versions.checkpoint import Decision, decide
 from strandline.core.versions.completions import Completions
 from strandline.core.versions.expirable import pins
-from strandline.core.versions.facts import Fact, GroupDeclared, Job, RolledBack, Table
+from strandline.core.versions.facts import Fact, GroupDeclared, Job, Table
 from strandline.core.versions.model import Group as GroupState
 from strandline.core.versions.model import Model, descendants
 from strandline.core.versions.registration import refuse_group
@@ -39,7 +40,7 @@ from strandline.store.versions.delay_answers import delay_answer
 from strandline.store.versions.fact_log import mark_roots
 from strandline.store.versions.hidden_names import sees_group
 from strandline.store.versions.lookup import call, job_called, known_name, table_of
-from strandline.store.versions.outside_jobs import OutsideJob, jobs_outside, outside_answer
+from strandline.store.versions.outside_jobs import jobs_outside, outside_answer
 from strandline.store.versions.outside_readers import outside_of
 from strandline.store.versions.rollback_answers import plan_answer
 from strandline.store.versions.stored_tables import stored_tables
@@ -240,11 +241,11 @@ def get_expirable(query: Annotated[ExpirableQuery, InQuery()], session: ReadSess
 
 @router.post("/rollbacks", response_model=RollbackPlan, responses=refused(404, 409))
 def post_rollback(asked: Rollback, session: AdminSession) -> Answer:
-    """Plan a rollback; with `apply`, its steps are done and the next generation begins."""
+    """Plan a rollback and change nothing.
 
-    def decide_(
-        connection: Connection, model: Model, now: float
-    ) -> tuple[list[Fact], tuple[Plan, list[OutsideJob]]]:
+    `strandline rollback` carries the plan out, or checks what was done by hand (`--done`).
+    """
+    with session.follower.question(EVERYTHING) as (connection, model):
         table = table_of(connection, model, asked.namespace, asked.name)
         session.access.require([table])
         call(connection, model, model.group_of)
@@ -252,13 +253,6 @@ def post_rollback(asked: Rollback, session: AdminSession) -> Answer:
         found = _plan(model, table, asked, stored)
         session.access.require([*found.tables, *found.jobs])
         outside = jobs_outside(connection, found.tables, found.jobs)
-        back = found.barrier if found.barrier is not None else 0
-        return ([RolledBack(found.group, found.tables, back, now)] if asked.apply else []), (
-            found,
-            outside,
-        )
-
-    found, outside = session.follower.decide(decide_)
     shown = [
         one
         for one in outside
