@@ -38,11 +38,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def kafka(tmp_path_factory: pytest.TempPathFactory, java: str) -> Iterator[str]:
     """Yield the bootstrap address of a real broker.
 
     Topics are made on first use, so name yours after your test.
     """
+    try:
+        jars.fetch("kafka")
+    except jars.JarsError as error:
+        pytest.skip(f"no Kafka broker here: {error}")
     folder = tmp_path_factory.mktemp("kafka")
     command = [sys.executable, "-m", "deploy.kafka", str(folder)]
     with subprocess.Popen(
@@ -56,8 +60,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         assert process.stdout is not None
         assert process.stderr is not None
         bootstrap = process.stdout.readline().strip()
-        if not bootstrap:
-            pytest.skip(f"no Kafka broker here: {process.stderr.read().strip()}")
+        assert bootstrap, process.stderr.read()
         yield bootstrap
         process.communicate(timeout=60)  # closes its standard input, which stops it
 
