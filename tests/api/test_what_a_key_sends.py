@@ -295,6 +295,7 @@ def differences(place: str, before: Any, after: Any) -> Iterator[str]:
         yield f"{place}: {str(before)[:200]} -> {str(after)[:200]}"
 
 
+@pytest.mark.slow
 def test_another_tenants_answers_do_not_change(
     address: str, keys: dict[str, str], engine: Engine
 ) -> None:

@@ -40,12 +40,15 @@ SMALL = [
 
 
 @pytest.fixture
-def published(lake: Any, engine: Engine) -> Published:
-    """Publish what events say into the catalog `lake` of Spark's session."""
+def published(lake: Any, sqlite_engine: Engine) -> Published:
+    """Publish what events say into the catalog `lake` of Spark's session.
+
+    Reports see published tables alone, whichever database they came from.
+    """
 
     def fill_and_publish(records: Sequence[Record]) -> None:
-        fill(engine, records)
-        with engine.connect() as connection:
+        fill(sqlite_engine, records)
+        with sqlite_engine.connect() as connection:
             for _ in publish(connection, IcebergTables({"lake": catalog_properties(lake)}), "lake"):
                 pass
         for table in ("job_edges", "column_edges"):

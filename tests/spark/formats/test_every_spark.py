@@ -59,6 +59,7 @@ UNSEEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_way_to_write_a_table_is_reported(
     kind: str, tmp_path: Path, warm_jvm: WarmJvm
