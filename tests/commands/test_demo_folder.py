@@ -1,13 +1,18 @@
-"""A demo's folder belongs to one demo at a time, and its advice fits the installation."""
+"""A demo's folder and port are its own, and its advice fits the installation."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
+from strandline.cli.commands.demo import on_free_port, start_collector
 from strandline.demo import bank as demo_bank
 from strandline.demo import report
 from strandline.demo.bank import Bank, claimed_folder
-from strandline.demo.processes import DemoError
+from strandline.demo.processes import DemoError, processes
 from strandline.store.sql.private_files import held_by_one_server
 
 
@@ -22,6 +27,33 @@ def test_second_demo_leaves_the_store_of_a_running_one(tmp_path: Path) -> None:
             pass
 
         assert (folder / "strandline.db").read_text() == "events"
+
+
+class Healthy(BaseHTTPRequestHandler):
+    """Another program, which answers everything with 200."""
+
+    def do_GET(self) -> None:
+        """Answer."""
+        self.send_response(200)
+        self.end_headers()
+
+
+@contextmanager
+def other_demo() -> Iterator[int]:
+    """Yield the port of a collector of another demo."""
+    with HTTPServer(("127.0.0.1", 0), Healthy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def test_second_demo_takes_another_port_and_never_another_demos_collector(tmp_path: Path) -> None:
+    with other_demo() as port, processes(tmp_path / "logs") as started:
+        bank = Bank(demo_bank.parts_root(), tmp_path, 1, port)
+
+        assert on_free_port(bank).port != port
+        with pytest.raises(DemoError, match="cannot listen"):
+            start_collector(bank, None, started)
 
 
 def test_demo_leaves_a_store_that_a_collector_serves(tmp_path: Path) -> None:

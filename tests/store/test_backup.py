@@ -20,6 +20,7 @@ from strandline.errors import RefusedError
 from strandline.store.backup import back_up, checksum_file, restore
 from strandline.store.damage import damage_in
 from strandline.store.ingest.take import Outcome
+from strandline.store.schema.version_tables import version_facts
 from strandline.store.sql.engine import check, make_engine
 from worlds.builders import dataset, encode, event, rows, store
 
@@ -202,6 +203,43 @@ def test_check_finds_each_changed_byte_of_a_stored_event(engine: Engine) -> None
 
     assert before == []
     assert unnoticed == []
+
+
+def with_changed_byte(value: str | bytes, place: int) -> str | bytes:
+    """Return the value with another byte at a place."""
+    changed = bytearray(value.encode() if isinstance(value, str) else value)
+    changed[place] ^= 1
+    return changed.decode() if isinstance(value, str) else bytes(changed)
+
+
+def test_check_finds_each_changed_byte_of_a_name_a_facet_and_the_log_of_versions(
+    engine: Engine,
+) -> None:
+    large = {"fields": [{"name": f"column_{n}", "type": "int"} for n in range(200)]}
+    made = [dataset("bank.transfers", schema=large)]
+    store(engine, [event("COMPLETE", run=1, job="load", outputs=made)])
+    before = list(damage_in(engine))
+    unnoticed = []
+    for table, column in (("jobs", "name"), ("datasets", "name"), ("facet_bodies", "body")):
+        change = text(f"UPDATE {table} SET {column} = :new WHERE {column} = :old")
+        (value,) = rows(engine, f"SELECT {column} FROM {table} LIMIT 1")[0]
+        for place in range(len(value)):
+            changed = with_changed_byte(value, place)
+            with engine.begin() as connection:
+                connection.execute(change, {"new": changed, "old": value})
+            found = list(damage_in(engine))
+            with engine.begin() as connection:
+                connection.execute(change, {"new": value, "old": changed})
+            if len(found) != 1:
+                unnoticed.append((table, place, found))
+    with engine.begin() as connection:
+        cut = {"seq": 7, "at": 1, "kind": "RunStarted", "body": b'{"job": ['}
+        connection.execute(version_facts.insert().values(cut))
+
+    assert before == []
+    assert unnoticed == []
+    (found_in_log,) = damage_in(engine)
+    assert found_in_log.startswith("entry 7 of the log of versions cannot be read: ")
 
 
 def test_check_finds_changed_bytes_in_the_pages_of_a_file(

@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 from fixtures.sqlite_first import database_url, own_database_url  # noqa: F401 - PostgreSQL is slow here
 from strandline.cli import main
 from strandline.errors import RefusedError
+from strandline.store.damage import damage_in
 from strandline.store.ingest.forget import forget_secret
 from strandline.store.ingest.raw_events import events_of
 from strandline.store.ingest.take import Caches
@@ -72,6 +73,7 @@ def test_secret_is_removed_everywhere_beside_a_running_writer(own_engine: Engine
     assert holding(own_engine) == set()
     assert len(bodies) == 110
     assert forget_secret(own_engine, WORD, execute=True) == {}
+    assert list(damage_in(own_engine)) == []
     if own_engine.dialect.name == "sqlite":
         file = Path(str(own_engine.url.database))
         assert not [

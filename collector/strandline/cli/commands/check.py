@@ -29,6 +29,7 @@ from strandline.store.sql.engine import (
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient
 
+UNREADABLE = "stored data cannot be read"
 LARGEST_EVENT = 32 * 1024 * 1024
 
 
@@ -41,7 +42,7 @@ def run(options: Namespace, settings: Settings) -> int:
         if any(fault.startswith(f"{PREFIX}{prefix}") for fault in settings.faults):
             continue  # the default in its place is not what was meant
         findings = list(look(settings))
-        if name == "database" and options.data and not findings:
+        if name == "database" and options.data and all(UNREADABLE in one for one in findings):
             findings = list(_damage(settings))
         faults += findings
         if not findings:
@@ -79,6 +80,8 @@ def _database(settings: Settings) -> Iterator[str]:
             yield from _store(engine, settings)
         finally:
             engine.dispose()
+    except ValueError as error:  # of a decoder
+        yield f"database: {UNREADABLE} ({error}): strandline check --data names what is damaged"
     except (StrandlineError, SQLAlchemyError, OSError) as error:
         reason = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
         yield f"database: {reason}"

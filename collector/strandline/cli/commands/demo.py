@@ -44,10 +44,7 @@ LEASE_SECONDS = 60
 def run(options: Namespace, settings: Settings) -> int:
     """Run the demo from beginning to end."""
     begun = time.monotonic()
-    port = demo_bank.port_or_another(settings.port)
-    bank = Bank(demo_bank.parts_root(), options.dir.resolve(), options.rounds, port)
-    if port != settings.port:
-        demo_report.say(f"port {settings.port} is taken; the collector listens on {port}")
+    bank = Bank(demo_bank.parts_root(), options.dir.resolve(), options.rounds, settings.port)
     if not options.replay:
         demo_bank.require_spark(bank.root)
     with demo_bank.claimed_folder(bank.folder):
@@ -58,10 +55,12 @@ def run(options: Namespace, settings: Settings) -> int:
 
 def run_parts(bank: Bank, options: Namespace, begun: float) -> int:
     """Run the demo on real parts, and end all of them."""
-    demo_report.say(f"see it while it runs: {bank.url}/")
     try:
         with processes(bank.folder / "logs") as started:
-            streams, watch = play(bank, options, started)
+            jars = fetch(bank, "iceberg-4.1", "Iceberg's Spark runtime")
+            bootstrap = None if options.http else start_broker(bank, started)
+            bank = on_free_port(bank)
+            streams, watch = play(bank, options, started, jars, bootstrap)
             demo_report.say(f"done in {time.monotonic() - begun:.0f} s")
             demo_report.tell_page(bank, stays=options.keep)
             if options.keep:
@@ -74,6 +73,17 @@ def run_parts(bank: Bank, options: Namespace, begun: float) -> int:
     return 0
 
 
+def on_free_port(bank: Bank) -> Bank:
+    """Return the bank with a port that nobody listens on.
+
+    It is chosen just before the collector starts: another demo may have taken it meanwhile.
+    """
+    port = demo_bank.port_or_another(bank.port)
+    if port != bank.port:
+        demo_report.say(f"port {bank.port} is taken; the collector listens on {port}")
+    return replace(bank, port=port)
+
+
 def replay(bank: Bank, settings: Settings) -> int:
     """Load the recording, then serve it until Ctrl-C."""
     begun = time.monotonic()
@@ -82,6 +92,7 @@ def replay(bank: Bank, settings: Settings) -> int:
         f"Recorded demo: ten minutes of the bank, {count} events, "
         f"loaded in {time.monotonic() - begun:.0f} s"
     )
+    bank = on_free_port(bank)
     demo_report.tell_page(bank)
     demo_report.tell_recorded(bank)
     return serve.serve(Namespace(), recorded_settings(settings, bank))
@@ -98,11 +109,12 @@ def recorded_settings(settings: Settings, bank: Bank) -> Settings:
     )
 
 
-def play(bank: Bank, options: Namespace, started: Processes) -> tuple[list[DemoProcess], Watch]:
+def play(
+    bank: Bank, options: Namespace, started: Processes, jars: str, bootstrap: str | None
+) -> tuple[list[DemoProcess], Watch]:
     """Start everything, wait for the rounds, run the report and the aligned bank, and report."""
-    jars = fetch(bank, "iceberg-4.1", "Iceberg's Spark runtime")
-    bootstrap = None if options.http else start_broker(bank, started)
     start_collector(bank, bootstrap, started)
+    demo_report.say(f"see it while it runs: {bank.url}/")
     watch = Watch(
         started,
         partial(start_collector, bank, bootstrap, started),
@@ -167,7 +179,7 @@ def start_broker(bank: Bank, started: Processes) -> str | None:
 
 
 def start_collector(bank: Bank, bootstrap: str | None, started: Processes) -> DemoProcess:
-    """Start `strandline serve` and wait until it answers."""
+    """Start `strandline serve` and wait until it listens: on its port another might answer."""
     command = [
         sys.executable,
         "-m",
@@ -179,8 +191,9 @@ def start_collector(bank: Bank, bootstrap: str | None, started: Processes) -> De
         bank.database,
     ]
     command += ["--kafka-bootstrap-servers", bootstrap] if bootstrap else []
-    part = started.start("collector", command, bank.folder, os.environ)
-    wait(part, lambda: answers(f"{bank.url}/healthz"))
+    environ = os.environ | {"STRANDLINE_LOG_LEVEL": "info"}
+    part = started.start("collector", command, bank.folder, environ)
+    wait(part, lambda: "listening" in part.log.read_text() and answers(f"{bank.url}/healthz"))
     demo_report.say(f"the collector answers on {bank.url}")
     return part
 
