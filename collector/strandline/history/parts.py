@@ -8,12 +8,10 @@ associative, so a worker folds what it has, and what several workers made of one
 after the shuffle.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import msgspec
 
@@ -36,9 +34,10 @@ REFUSED = "refused"  # the table of what is no event, which a rebuild counts and
 
 _PACK = msgspec.msgpack.Encoder()
 _UNPACK = msgspec.msgpack.Decoder(tuple)
-_PARTS = msgspec.msgpack.Decoder(dict[str, list[tuple[bytes, bytes]]])
+_PAGE = msgspec.msgpack.Decoder(list[tuple[Any, ...]])
 _KINDS: dict[str, type[Change]] = {fold.table: kind for kind, fold in FOLDS.items()}
-_KEY = itemgetter(0)
+_TABLE, _KEY = itemgetter(0), itemgetter(1)
+PER_PAGE = 200  # rows
 
 # Rows by their table: of each its key and itself, both packed. The bytes of keys are in the order
 # that databases keep them in, nearly.
@@ -106,39 +105,32 @@ def _packed(kind: type[Change], rows: Sequence[tuple[Any, ...]]) -> list[tuple[b
     return [(pack(key_of(kind, row)), pack(row)) for row in rows]
 
 
-def partitioned(parts: Parts, buckets: int) -> list[bytes]:
-    """Return the same parts in so many buckets by their keys, each packed; an empty one is b""."""
-    by_bucket: list[Parts] = [defaultdict(list) for _ in range(buckets)]
-    for table, rows in parts.items():
-        for row in rows:
-            by_bucket[crc32(row[0]) % buckets][table].append(row)
-    return [_PACK.encode(one) if one else b"" for one in by_bucket]
+def pages_of(rows: Iterable[tuple[str, bytes, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """Yield one row a key in pages of one table, each packed.
+
+    Args:
+        rows: table, key and row, both packed, in the order of tables and keys.
+    """
+    for table, same in groupby(rows, key=_TABLE):
+        remaining = _folded(table, same)
+        while page := [msgspec.Raw(row) for row in islice(remaining, PER_PAGE)]:
+            yield table, _PACK.encode(page)
 
 
-def joined(packed: Iterable[bytes]) -> Parts:
-    """Return the parts of a bucket from wherever they were packed."""
-    parts: Parts = defaultdict(list)
-    for one in packed:
-        for table, rows in _PARTS.decode(one).items():
-            parts[table] += rows
-    return parts
+def rows_in(page: bytes) -> list[tuple[Any, ...]]:
+    """Return the rows of a page."""
+    return _PAGE.decode(page)
 
 
-def folded(parts: Parts) -> Parts:
-    """One row a key, sorted by key."""
-    return {table: list(_folded(table, sorted(rows, key=_KEY))) for table, rows in parts.items()}
-
-
-def _folded(table: str, rows: Sequence[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+def _folded(table: str, rows: Iterable[tuple[str, bytes, bytes]]) -> Iterator[bytes]:
     kind = _KINDS.get(table)
     for _, same in groupby(rows, key=_KEY):
-        first, *others = same
+        first, *others = (row for _, _, row in same)
         if kind is None or not others:  # what has no kind is equal where its key is
             yield first
             continue
-        yield from _packed(
-            kind, fold_rows(kind, [_unpacked(kind, row) for _, row in (first, *others)])
-        )
+        rows_of_key = [_unpacked(kind, row) for row in (first, *others)]
+        yield from map(_PACK.encode, fold_rows(kind, rows_of_key))
 
 
 def _unpacked(kind: type[Any], row: bytes) -> tuple[Any, ...]:

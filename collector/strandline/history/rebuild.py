@@ -2,10 +2,10 @@
 
 Equal to what the live collector has, row by row.
 
-Spark reads the archive, workers turn events into rows and fold them (`parts`), a shuffle brings
-rows of one key together, workers fold these and leave them sorted in a scratch folder
-(`sorted_files`), and the driver merges the files and writes one row a key, in the order of keys. So
-its memory holds pages, and a job with half of all events is folded by as many workers as there are.
+Spark reads the archive, workers turn events into rows and fold them (`parts`), Spark sorts the rows
+by table and key, workers fold those of one key, and the driver writes them in this order, one
+partition after another. A partition has rows of few keys, so its memory holds little, and a job
+with half of all events is folded by as many workers as there are.
 What hangs on all rows together (groups of names, the owners of micro-batches) is computed in the
 store at the end by the functions that the live collector uses.
 """
@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import zstandard
 from sqlalchemy import Connection, Engine, select
 
 from strandline.core.changes.rows import FOLDS
@@ -28,14 +28,12 @@ from strandline.history.parts import (
     KNOWN,
     REFUSED,
     ArchivedEvent,
-    folded,
-    joined,
     kind_of,
-    partitioned,
+    pages_of,
     parts_of,
+    rows_in,
 )
 from strandline.history.places import frame_at, place_of
-from strandline.history.sorted_files import merged, write_sorted
 from strandline.history.staged_rows import STAGED_KINDS, begin_staging, move_into_templates, stage
 from strandline.store.ingest.labels import lock, relabel
 from strandline.store.ingest.name_patterns import aliases_by_hand, apply_alias, apply_patterns
@@ -56,6 +54,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PAGE = 5_000
+WRITTEN = 25  # pages of workers that are written in one transaction
 # Events are large: Spark reads 4,096 rows at once and hands 10,000 to Python if nobody says
 # otherwise, and its heap is gone.
 EVENTS_AT_ONCE = 200
@@ -63,8 +62,9 @@ BATCHES = (
     "spark.sql.parquet.columnarReaderBatchSize",
     "spark.sql.execution.arrow.maxRecordsPerBatch",
 )
-EVENTS_A_BUCKET, MOST_BUCKETS = 50_000, 1_000
-DEALT, DEALT_NAMES = "bucket int, parts binary", ["bucket", "parts"]
+EVENTS_A_PARTITION, MOST_PARTITIONS = 50_000, 1_000
+ROWS, ROW_NAMES = "table string, key binary, row binary", ["table", "key", "row"]
+PAGES, PAGE_NAMES = "table string, page binary", ["table", "page"]
 MARK = "rebuilt_from"
 TABLES = sorted(
     {fold.table for fold in FOLDS.values()} - RUN_VIEWS.keys() | {table.name for table in TEMPLATES}
@@ -101,11 +101,12 @@ def names_of(connection: Connection) -> NameRules:
 
 
 def rebuild(
-    spark: SparkSession, source: str, target: Engine, names: NameRules = NO_NAMES, scratch: str = ""
+    spark: SparkSession, source: str, target: Engine, names: NameRules = NO_NAMES
 ) -> Rebuilt:
-    """Read the archive at `source` and write the tables of a store that is empty, or that an earlier attempt has begun.
+    """Write the tables of a store that is empty, or begun, from the archive at `source`.
 
-    `scratch` is a folder that Spark's workers and this process share; on one machine the default will do. Raises RefusedError for a store with events of its own, or one that was begun from another archive.
+    Raises RefusedError for a store with events of its own, or one that was begun from another
+    archive.
     """
     with target.begin() as connection:
         _begin(connection, source)
@@ -113,11 +114,13 @@ def rebuild(
         note_shared_runs(connection, names.shared_runs)
         begin_anew(connection)
     archived = read_archive(spark, source)
-    with TemporaryDirectory(prefix="strandline-rebuild-", dir=scratch or None) as folder:
-        with _small_batches(spark):
-            buckets = _buckets(spark, archived)
-            files = sorted_parts(first_received(archived, folder), names, folder, buckets)
-        done = _load(target, files)
+    partitions = _partitions(spark, archived)
+    with (
+        _small_batches(spark),
+        first_received(archived) as events,
+        sorted_rows(events, names, partitions) as pages,
+    ):
+        done = _load(target, pages)
     with target.begin() as connection:
         lock(connection)
         relabel(connection)
@@ -129,10 +132,10 @@ def rebuild(
     return done
 
 
-def _buckets(spark: SparkSession, archived: DataFrame) -> int:
-    """Return how many buckets keep a worker's memory small, and all cores at work."""
-    wanted: int = max(archived.count() // EVENTS_A_BUCKET, spark.sparkContext.defaultParallelism)
-    return min(wanted, MOST_BUCKETS)
+def _partitions(spark: SparkSession, archived: DataFrame) -> int:
+    """Return how many partitions keep the driver's memory small."""
+    wanted: int = max(archived.count() // EVENTS_A_PARTITION, spark.sparkContext.defaultParallelism)
+    return min(wanted, MOST_PARTITIONS)
 
 
 @contextmanager
@@ -167,67 +170,75 @@ def read_archive(spark: SparkSession, source: str) -> DataFrame:
         ) from None
 
 
-def first_received(events: DataFrame, folder: str) -> DataFrame:
-    """Each content as it was received first, which is what the live collector counts.
+@contextmanager
+def first_received(events: DataFrame) -> Iterator[DataFrame]:
+    """Yield each content as it was received first, which is what the live collector counts.
 
-    Contents that came again are written down first, so that Spark knows how few they are: then it
+    Contents that came again are stored on disk first, so that Spark knows how few they are: then it
     sends them to where the bodies are, instead of shuffling all bodies. Received twice in the same
     microsecond, a content stays twice, and folds to the same rows.
     """
     from pyspark.sql import functions as f
+    from pyspark.storagelevel import StorageLevel
 
     received = events.groupBy("hash").agg(
         f.min("received_at").alias("first"), f.count("*").alias("times")
     )
-    received.where("times > 1").selectExpr("hash AS again", "first").write.parquet(
-        f"{folder}/again"
-    )
-    again = events.sparkSession.read.parquet(f"{folder}/again")
-    marked = events.join(again, f.expr("hash = again"), "left")
-    return marked.where("again IS NULL OR received_at = first").select(
-        "hash", "received_at", "body"
-    )
+    again = received.where("times > 1").selectExpr("hash AS again", "first")
+    again.persist(StorageLevel.DISK_ONLY).count()
+    try:
+        marked = events.join(again, f.expr("hash = again"), "left")
+        yield marked.where("again IS NULL OR received_at = first").select(
+            "hash", "received_at", "body"
+        )
+    finally:
+        again.unpersist()
 
 
-def sorted_parts(events: DataFrame, names: NameRules, folder: str, buckets: int) -> list[str]:
-    """Files with one row a table and key, sorted (`sorted_files`).
+@contextmanager
+def sorted_rows(
+    events: DataFrame, names: NameRules, partitions: int
+) -> Iterator[Iterator[tuple[str, bytes]]]:
+    """Yield the store's rows in pages (`parts.pages_of`), one row a table and key, in their order.
 
-    Rows are dealt to buckets by their whole key, so none has
-    more than its share, whatever a single job did; and Spark moves few large rows.
+    The rows that events leave are stored on the workers' disks, because Spark reads them twice: it
+    takes samples to know the ranges of keys, which no job can make uneven, and then sorts.
     """
-    dealt_out = events.mapInArrow(
-        partial(_make, tuple(names.patterns), tuple(names.shared_runs), buckets), DEALT
-    )
-    gathered = dealt_out.repartition("bucket").sortWithinPartitions("bucket")
-    return [
-        row.path for row in gathered.mapInArrow(partial(_fold, folder), "path string").collect()
-    ]
+    from pyspark.storagelevel import StorageLevel
+
+    make = partial(_make, tuple(names.patterns), tuple(names.shared_runs))
+    rows = events.mapInArrow(make, ROWS).persist(StorageLevel.DISK_ONLY)
+    try:
+        ranges = rows.repartitionByRange(partitions, "table", "key")
+        pages = ranges.sortWithinPartitions("table", "key").mapInArrow(_fold, PAGES)
+        yield (
+            (row.table, bytes(row.page)) for row in pages.toLocalIterator(prefetchPartitions=True)
+        )
+    finally:
+        rows.unpersist()
 
 
 def _make(
-    patterns: Sequence[str],
-    shared_runs: Sequence[int],
-    buckets: int,
-    batches: Iterator[pa.RecordBatch],
+    patterns: Sequence[str], shared_runs: Sequence[int], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     for parts in parts_of(map(ArchivedEvent._make, _rows(batches)), patterns, shared_runs):
-        numbers, packed = zip(
-            *((n, one) for n, one in enumerate(partitioned(parts, buckets)) if one), strict=True
-        )
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(numbers, pa.int32()), pa.array(packed, pa.binary())], DEALT_NAMES
-        )
+        for table, rows in parts.items():
+            for start in range(0, len(rows), EVENTS_AT_ONCE):
+                keys, packed = zip(*rows[start : start + EVENTS_AT_ONCE], strict=True)
+                columns = [pa.array([table] * len(keys)), pa.array(keys), pa.array(packed)]
+                yield pa.RecordBatch.from_arrays(columns, ROW_NAMES)
 
 
-def _fold(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    for _, same in groupby(_rows(batches), key=itemgetter(0)):
-        with no_search_for_cycles():
-            path = write_sorted(folder, folded(joined(map(itemgetter(1), same))))
-        yield pa.RecordBatch.from_arrays([pa.array([path])], ["path"])
+    compress = zstandard.ZstdCompressor(level=1).compress
+    with no_search_for_cycles():
+        for table, page in pages_of(_rows(batches)):
+            columns = [pa.array([table]), pa.array([compress(page)])]
+            yield pa.RecordBatch.from_arrays(columns, PAGE_NAMES)
 
 
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
@@ -248,20 +259,23 @@ def _begin(connection: Connection, source: str) -> None:
     agree(connection, MARK, source)
 
 
-def _load(target: Engine, files: Sequence[str]) -> Rebuilt:
-    """Write the rows, a page at a time, into tables that have no indexes but their keys meanwhile."""
+def _load(target: Engine, pages: Iterable[tuple[str, bytes]]) -> Rebuilt:
+    """Write the rows, some pages at a time, into tables that have no indexes but their keys."""
     counts: dict[str, int] = {}
     refused: list[tuple[str, str]] = []
+    decompress = zstandard.ZstdDecompressor().decompress
     begin_staging(target)
     with without_indexes(target, TABLES):
-        for table, rows in merged(files):
-            if table == REFUSED:
-                refused += [(hash_.hex(), reason) for hash_, reason in rows]
-                continue
-            while page := list(islice(rows, PAGE)):
+        for table, same in groupby(pages, key=itemgetter(0)):
+            packed = (page for _, page in same)
+            while some := list(islice(packed, WRITTEN)):
+                rows = [row for page in some for row in rows_in(decompress(page))]
+                if table == REFUSED:
+                    refused += [(hash_.hex(), reason) for hash_, reason in rows]
+                    continue
                 with target.begin() as connection:
-                    _write(connection, table, page)
-                counts[table] = counts.get(table, 0) + len(page)
+                    _write(connection, table, rows)
+                counts[table] = counts.get(table, 0) + len(rows)
         move_into_templates(target)
     return Rebuilt(counts.pop(KNOWN, 0), counts, refused)
 

@@ -2,27 +2,28 @@
 
 import random
 from collections import defaultdict
-from pathlib import Path
+from operator import itemgetter
+from typing import Any
 
 import msgspec
 import pytest
 
 import recordings
+from strandline.core.changes.compact import fold_rows, key_of
 from strandline.core.openlineage.events import decoded, trimmed
 from strandline.core.openlineage.facets import content_hash
 from strandline.core.openlineage.times import micros_of
-from strandline.history import sorted_files
+from strandline.history import parts as parts_module
 from strandline.history.parts import (
     KNOWN,
     REFUSED,
     ArchivedEvent,
     Parts,
-    folded,
-    joined,
-    partitioned,
+    kind_of,
+    pages_of,
     parts_of,
+    rows_in,
 )
-from strandline.history.sorted_files import merged, write_sorted
 from worlds.scenarios.bank import bank
 
 BEGIN = 1_790_000_000_000_000
@@ -43,7 +44,20 @@ def recorded() -> list[ArchivedEvent]:
 
 
 def fold(pieces: list[Parts]) -> Parts:
-    return folded(joined(one for piece in pieces for one in partitioned(piece, 1)))
+    """Fold what several workers made, as Spark brings it together."""
+    rows = [(table, *row) for piece in pieces for table, found in piece.items() for row in found]
+    folded: Parts = defaultdict(list)
+    for table, page in pages_of(sorted(rows, key=itemgetter(0, 1))):
+        for row in msgspec.msgpack.decode(page, type=list[msgspec.Raw]):
+            folded[table].append((key_in(table, bytes(row)), bytes(row)))
+    return dict(folded)
+
+
+def key_in(table: str, row: bytes) -> bytes:
+    """Return the packed key of a packed row."""
+    values = msgspec.msgpack.decode(row, type=tuple)
+    key = values[0] if table in (KNOWN, REFUSED) else key_of(kind_of(table), values)
+    return msgspec.msgpack.encode(key) if table not in (KNOWN, REFUSED) else bytes(key)
 
 
 def without_ways(parts: Parts) -> tuple[Parts, dict[tuple[int, str, int], tuple[int, bytes]]]:
@@ -92,25 +106,37 @@ def test_folding_is_associative(seed: int) -> None:
     assert len(pieces[0]["facet_uses"]) > 10
 
 
-@pytest.mark.parametrize("buckets", [1, 3, 40])
-def test_rows_of_all_buckets_are_merged_once_in_key_order(
-    buckets: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sorted_files, "PER_PAGE", 5)
+def test_pages_have_one_row_a_key_in_the_order_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts_module, "PER_PAGE", 5)
     pieces = [part for seed in range(2) for part in parts_of(recorded()[seed::2], ())]
-    hands = [partitioned(piece, buckets) for piece in pieces]
+    rows = [(table, *row) for piece in pieces for table, found in piece.items() for row in found]
 
-    files = [
-        write_sorted(str(tmp_path), folded(joined(filter(None, bucket))))
-        for bucket in zip(*hands, strict=True)
-    ]
-    found = {table: list(rows) for table, rows in merged(files)}
+    pages = list(pages_of(sorted(rows, key=itemgetter(0, 1))))
+    found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for table, page in pages:
+        assert len(rows_in(page)) <= 5
+        found[table] += rows_in(page)
 
-    whole = fold(pieces)
-    assert max(map(len, whole.values())) > 2 * 5 * 40  # several pages of each file
-    assert found == {
-        table: [msgspec.msgpack.decode(row, type=tuple) for _, row in rows]
-        for table, rows in whole.items()
+    keys = {table: {key for name, key, _ in rows if name == table} for table in found}
+    assert [table for table, _ in pages] == sorted(table for table, _ in pages)
+    assert max(map(len, found.values())) > 2 * 5
+    assert {table: len(found[table]) for table in found} == {
+        table: len(own) for table, own in keys.items()
+    }
+    folded = set(found) - {KNOWN, REFUSED}
+    assert {table: sorted(found[table]) for table in folded} == {
+        table: sorted(
+            tuple(row)
+            for row in fold_rows(
+                kind_of(table),
+                [
+                    kind_of(table)(*msgspec.msgpack.decode(row, type=tuple))
+                    for name, _, row in rows
+                    if name == table
+                ],
+            )
+        )
+        for table in folded
     }
 
 

@@ -52,7 +52,7 @@ def _rebuilt(options: Namespace, target: Engine, live: Engine | None) -> Rebuilt
         with reading(live).connect() as connection:
             names = names_of(connection)
     with spark_session(options) as spark:
-        done = rebuild(spark, options.source, target, names, options.scratch)
+        done = rebuild(spark, options.source, target, names)
     if live is not None:
         with reading(live).connect() as source, target.begin() as connection:
             carry_over(source, connection)

@@ -75,12 +75,6 @@ def rebuild_arguments(parser: ArgumentParser) -> None:
         help="take path patterns, names joined by hand and annotations from this store, and "
         "compare every row with it afterwards",
     )
-    parser.add_argument(
-        "--scratch",
-        default="",
-        metavar="FOLDER",
-        help="what the workers fold; on a cluster a folder that all share",
-    )
     parser.add_argument("--json", action="store_true", help="for programs")
     add_spark_options(parser)
 
