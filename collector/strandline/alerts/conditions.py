@@ -7,6 +7,7 @@ over.
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, func, select
 
@@ -51,7 +52,7 @@ class Trouble:
     @property
     def key(self) -> str:
         """Return the key under which the same trouble is known from one look to the next."""
-        return f"{self.rule}|{self.about}" + (f":{self.run}" if self.run else "")
+        return f"{self.rule}|{self.about}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,11 @@ def _failed(connection: Connection, now: float) -> Iterable[Trouble]:
 
 
 def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
-    """Yield the lost runs: not ended, themselves or with the run above, and silent for too long."""
+    """Yield the jobs with lost runs, with the number of them since the job was well.
+
+    A run is lost that has not ended, itself or with the run above, and was silent for too long.
+    """
+    good = runs.alias("good")
     state = StateColumns.of(connection.dialect.name)
     since = _looked_at_since(connection, now)
     silent_at = state.silence.c.silent_at
@@ -193,19 +198,32 @@ def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
             runs.c.ended_at.is_(None),
             state.is_lost(round(now * MICRO)),
             silent_at > since,
+            ~select(good.c.id)
+            .where(
+                good.c.job_id == runs.c.job_id,
+                good.c.state == COMPLETE,
+                good.c.ended_at > runs.c.newest_at,
+            )
+            .exists(),
         )
+        .order_by(silent_at.desc())
         .limit(MOST)
     )
+    by_job: dict[Job, list[Any]] = {}
     for row in connection.execute(query):
-        silent = ago(now - row.at / MICRO)
+        by_job.setdefault((row.namespace, row.name), []).append(row)
+    for (namespace, name), (newest, *others) in by_job.items():
+        silent = ago(now - newest.at / MICRO)
+        times = f" {len(others) + 1} times" if others else ""
         yield Trouble(
             "lost",
-            f"{row.namespace}:{row.name}",
-            f"job {row.name} is lost: silent beyond its heartbeat timeout for {silent} "
-            f"(run {row.run_id})",
-            row.run_id,
-            job=(row.namespace, row.name),
-            run_row=row.id,
+            f"{namespace}:{name}",
+            f"job {name} is lost{times}: silent beyond its heartbeat timeout for {silent} "
+            f"(run {newest.run_id})",
+            newest.run_id,
+            job=(namespace, name),
+            run_row=newest.id,
+            count=len(others) + 1,
         )
 
 

@@ -321,8 +321,31 @@ def test_silent_job_alerts(server: Server, hook: Hook) -> None:
 
     ((status, rule, text),) = rules(hook)
     assert (status, rule) == ("firing", "lost")
-    assert hook.told[0]["about"] == f"default:etl:{run_id('etl')}"
+    assert hook.told[0]["about"] == "default:etl"
     assert text.startswith("job etl is lost: silent beyond its heartbeat timeout for 2 min")
+
+
+def test_job_that_is_lost_again_and_again_alerts_once_and_recovers_when_it_is_well(
+    server: Server, hook: Hook
+) -> None:
+    alerts = alerting(server, hook.address)
+    recent = time.time() - EPOCH.timestamp()
+    lease = {"strandline_heartbeat": facet({"timeoutSeconds": 60})}
+    for run in (1, 2, 3):
+        server.post(event("START", "etl", recent + run, run=run, run_facets=lease))
+        alerts.look(time.time() + 180)
+    server.post(event("START", "etl", recent + 4, run=4))
+    alerts.look(time.time() + 180)  # a retry that runs is not well yet
+    server.post(event("COMPLETE", "etl", recent + 5, run=4))
+    alerts.look(time.time() + 180)
+    alerts.look(time.time() + 3600)
+    alerts.send(time.time() + 3600)
+
+    assert [(one["status"], one["rule"], one["count"]) for one in hook.told] == [
+        ("firing", "lost", 1),
+        ("recovered", "lost", 3),
+    ]
+    assert hook.told[1]["text"].startswith("job etl is lost 3 times: silent beyond its heartbeat")
 
 
 def test_recovered_target_gets_alerts_in_order(held: Server, hook: Hook) -> None:
