@@ -120,15 +120,15 @@ def web_address(value: str) -> str:
     """Return an http or https address, without the slash at its end."""
     if not value.strip().startswith(("http://", "https://")):
         raise ValueError("does not start with http:// or https://")
+    if not _has_host(value.strip()):
+        raise ValueError("has no host, or an invalid port")
     return value.strip().rstrip("/")
 
 
 def webhooks(value: str) -> str:
     """Http or https addresses with commas, each alone or as slack=address."""
-    if not all(
-        _has_host(web_address(pattern.removeprefix("slack="))) for pattern in patterns(value)
-    ):
-        raise ValueError("has an address without a host or with an invalid port")
+    for pattern in patterns(value):
+        web_address(pattern.removeprefix("slack="))
     return text(value)
 
 

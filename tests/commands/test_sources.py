@@ -135,10 +135,13 @@ def test_missing_database_is_told_where_no_collector_answers(
     assert capsys.readouterr().err == NO_DATABASE.format(file)
 
 
-def test_address_without_a_scheme_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["jobs", "--url", "localhost:5000"], {}) == 2
+@pytest.mark.parametrize(
+    "address", ["localhost:5000", "http://", "http://127.0.0.1:99999", "http://[::1"]
+)
+def test_address_that_is_none_is_refused(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["jobs", "--url", address], {}) == 2
 
     assert capsys.readouterr().err == (
-        "strandline jobs: argument --url: localhost:5000 is not an address like "
+        f"strandline jobs: argument --url: {address} is not an address like "
         "http://127.0.0.1:5000 (strandline jobs --help)\n"
     )

@@ -105,6 +105,15 @@ def test_contradictory_options_end_with_2(
     assert ends[0][2].count("\n") == 1
 
 
+def test_job_of_something_else_than_a_run_ends_with_2(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["--of", "a", "b", "--dataset", "c", "d"]
+
+    assert main(["forget", *names, "--database-url", sqlite_url], {}) == 2
+    assert capsys.readouterr().err == "strandline: --of names the job of a run: give --run\n"
+
+
 def test_ambiguous_name_ends_with_2(
     sqlite_url: str, sqlite_engine: Engine, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 
 from strandline.cli.answers import counted, tell
 from strandline.cli.open_store import existing_store
-from strandline.errors import RefusedError
+from strandline.errors import QuestionError, RefusedError
 from strandline.settings import Settings
 from strandline.store.forgetting.forget import Requester, Subject, forget
 from strandline.store.ingest.forget import forget_secret
@@ -24,6 +24,8 @@ LOCK = "afterwards it frees the space: SQLite's file, or PostgreSQL's tables one
 
 def run(options: Namespace, settings: Settings) -> int:
     """Count the rows that have it, or take it out of them."""
+    if options.of and not options.run:
+        raise QuestionError("--of names the job of a run: give --run")
     secret = _read(options.secret_from) if options.secret_from else None
     engine = existing_store(settings)
     try:
