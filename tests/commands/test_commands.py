@@ -12,12 +12,16 @@ import pytest
 from sqlalchemy import Engine
 
 from fixtures.stores import sql
-from strandline.cli import main
+from strandline.cli import main, parser_of
 from strandline.cli.commands.exports import ACTIONS
 from strandline.cli.declarations import COMMANDS, GROUPS
 from strandline.cli.declarations.act import EXPORT_ACTIONS
 from strandline.core.exports.formats import GRAPH_FORMATS
 from strandline.core.exports.graphs import WRITERS
+from strandline.questions.catalog import NodeListQuery
+from strandline.questions.lineage import ChangesQuery, ImpactQuery, LineageQuery, PathsQuery
+from strandline.questions.parameters import Query
+from strandline.questions.received import EventsQuery
 from worlds.builders import dataset, event, store
 
 HEAVY = (
@@ -205,3 +209,31 @@ def test_ascii_terminal_gets_an_answer_without_line_drawing(
     done = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
 
     assert "?? job job" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        ("lineage", LineageQuery),
+        ("impact", ImpactQuery),
+        ("paths", PathsQuery),
+        ("changes", ChangesQuery),
+        ("jobs", NodeListQuery),
+        ("datasets", NodeListQuery),
+        ("events", EventsQuery),
+    ],
+)
+def test_options_have_the_values_and_the_help_of_the_parameters(
+    name: str, query: type[Query]
+) -> None:
+    options = {action.dest: action for action in parser_of(COMMANDS[name])._actions}
+    parameters = query.model_json_schema(by_alias=False)["properties"]
+    shared = parameters.keys() & options.keys() - {"node", "job", "format", "limit"}
+    assert len(shared) >= 3
+
+    for parameter in shared:
+        schema, option = parameters[parameter], options[parameter]
+        about = str(option.help).partition(" (default: ")[0]
+        assert about.lower() == schema["description"].partition(" (default: ")[0].lower()
+        values = schema.get("enum") or schema.get("items", {}).get("enum")
+        assert list(option.choices or ()) == (values or [])

@@ -3,16 +3,16 @@
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from strandline.core.exports.formats import GRAPH_FORMATS
-from strandline.core.limits import MOST_OF_DATABASE
-from strandline.core.openlineage.moments import EXAMPLES, moment
+from strandline.core.openlineage.moments import moment
+from strandline.questions import declared
+from strandline.questions.declared import Parameter
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-DIRECTIONS = ("upstream", "downstream", "both")
 MOST_ITEMS = 100_000  # of a list
 
 
@@ -86,13 +86,6 @@ def _address(text: str) -> str:
     return text
 
 
-def node_count(text: str) -> int:
-    """Return the number of nodes, or of jobs on the way, that an argument is."""
-    if not text.isdecimal() or not int(text) <= MOST_OF_DATABASE:
-        raise ArgumentTypeError(f"{text} is not a whole number from 0 to {MOST_OF_DATABASE}")
-    return int(text)
-
-
 def _moment(text: str) -> str:
     return time_argument(text).isoformat()
 
@@ -107,22 +100,31 @@ def _facet(text: str) -> str:
     return text
 
 
+def add_parameter(parser: ArgumentParser, flag: str, parameter: Parameter, **options: Any) -> None:
+    """Add the option of a parameter that the API has, too."""
+    default = options.get("default")
+    about = f"{parameter.about} (default: {default})" if default else parameter.about
+    if parameter.values:
+        options["choices"] = parameter.values
+    elif parameter.high:
+        options["type"] = number(parameter.low, parameter.high)
+    parser.add_argument(flag, help=about, **options)
+
+
 def add_as_of(parser: ArgumentParser) -> None:
     """Add --as-of."""
-    parser.add_argument(
-        "--as-of", type=_moment, metavar="TIME", help=f"as it was then, in UTC: {EXAMPLES}"
-    )
+    add_parameter(parser, "--as-of", declared.AS_OF, type=_moment, metavar="TIME")
+
+
+def add_span(parser: ArgumentParser) -> None:
+    """Add --since and --until."""
+    add_parameter(parser, "--since", declared.SINCE, type=time_argument, metavar="TIME")
+    add_parameter(parser, "--until", declared.UNTIL, type=time_argument, metavar="TIME")
 
 
 def add_state(parser: ArgumentParser) -> None:
     """Add --state."""
-    parser.add_argument(
-        "--state",
-        choices=("recent", "latest", "running"),
-        default="recent",
-        help="recent: by each job's last runs (default); latest: by its latest run alone; "
-        "running: only what runs now",
-    )
+    add_parameter(parser, "--state", declared.EDGE_STATE, default="recent")
 
 
 def add_view(parser: ArgumentParser) -> None:
@@ -133,23 +135,16 @@ def add_view(parser: ArgumentParser) -> None:
 
 def add_selection(parser: ArgumentParser) -> None:
     """Add --namespace, --kind, --tag and --facet: each may be given several times."""
-    parser.add_argument(
-        "--namespace",
-        action="append",
-        help="show only nodes of this namespace; * stands for anything",
-    )
-    parser.add_argument(
-        "--kind", action="append", choices=("dataset", "job", "column"), help="show only these"
-    )
-    parser.add_argument(
-        "--tag", action="append", help="show only nodes with this tag: KEY or KEY=VALUE"
-    )
-    parser.add_argument(
+    add_parameter(parser, "--namespace", declared.SHOWN_NAMESPACE, action="append")
+    add_parameter(parser, "--kind", declared.SHOWN_KIND, action="append")
+    add_parameter(parser, "--tag", declared.SHOWN_TAG, action="append")
+    add_parameter(
+        parser,
         "--facet",
+        declared.SHOWN_FACET,
         action="append",
         type=_facet,
         metavar="KEY.FIELD=VALUE",
-        help="show only nodes with this value in a facet, e.g. jobType.processingType=STREAMING",
     )
 
 

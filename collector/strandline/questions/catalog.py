@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from strandline.questions import declared
 from strandline.questions.parameters import (
     CURSOR,
     MOST_VALUES,
@@ -19,9 +20,7 @@ from strandline.questions.parameters import (
 )
 from strandline.store.catalog.proposal_tables import TABLES
 
-Within = Annotated[
-    Text | None, Field(description="Only of this namespace; `*` stands for anything")
-]
+Within = Annotated[Text | None, Field(description=declared.NAMESPACE.sentence)]
 RunId = Annotated[
     Word,
     Field(description="The id of the run", examples=["0196a1c2-0000-7000-8000-000000000001"]),
@@ -36,7 +35,7 @@ class NodeListQuery(SpanQuery, PageQuery):
         tuple[Word, ...],
         Field(
             max_length=MOST_VALUES,
-            description="Only with this tag (KEY, or KEY=VALUE; `*` stands for anything)",
+            description=declared.TAG.sentence,
             examples=[["pii"]],
         ),
         AfterValidator(each_once),
@@ -45,7 +44,7 @@ class NodeListQuery(SpanQuery, PageQuery):
         tuple[Word, ...],
         Field(
             max_length=MOST_VALUES,
-            description="Only of this owner, as `owners` shows it; `*` stands for anything",
+            description=declared.OWNER.sentence,
             examples=[["team-a"]],
         ),
         AfterValidator(each_once),
@@ -99,9 +98,7 @@ class SearchQuery(PageQuery):
     q: Annotated[
         Word,
         Field(
-            description="A part of a name, of catalog.database.table, of a tag, a column or an "
-            "SQL text, in any case; the beginning of a run's id; the id of a Spark application or "
-            "of a snapshot",
+            description=declared.SEARCHED.sentence,
             examples=["balance"],
         ),
     ]

@@ -5,9 +5,9 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from strandline.core.limits import MOST_OF_DATABASE
-from strandline.core.openlineage.moments import EXAMPLES
+from strandline.core.walk import MOST_NODES
+from strandline.questions import declared
 from strandline.questions.parameters import (
-    DEEPEST,
     MOST_VALUES,
     AsOf,
     Depth,
@@ -25,7 +25,6 @@ from strandline.questions.parameters import (
     Word,
     each_once,
 )
-from strandline.store.lineage.column_lineage import DEPENDENCIES
 from strandline.store.questions import run_graph
 
 NODE = (
@@ -52,28 +51,19 @@ class LineageQuery(SelectedQuery, GraphQuery):
     direction: Direction = "both"
     depth: Depth = None
     granularity: Granularity = "table"
-    column: Annotated[
-        Word | None, Field(description="With granularity=column: only this column of the dataset")
-    ] = None
+    column: Annotated[Word | None, Field(description=declared.COLUMN.sentence)] = None
     dependency: Annotated[
-        tuple[Literal[DEPENDENCIES], ...],  # type: ignore[valid-type]
-        Field(
-            max_length=MOST_VALUES,
-            description="With granularity=column: only edges that carry a value (direct), that "
-            "filter, join or sort by it (indirect), or without column lineage (opaque)",
-        ),
+        tuple[Literal[declared.DEPENDENCY.values], ...],  # type: ignore[name-defined]
+        Field(max_length=MOST_VALUES, description=declared.DEPENDENCY.sentence),
         AfterValidator(each_once),
     ] = ()
     state: EdgeState = "recent"
     as_of: AsOf = None
     collapse: Annotated[
-        Literal["none", "parent", "root"],
-        Field(
-            description="Show jobs as their parent or root job: tasks as their DAG, statements as "
-            "their application"
-        ),
+        Literal[declared.COLLAPSE.values],  # type: ignore[name-defined]
+        Field(description=declared.COLLAPSE.sentence),
     ] = "none"
-    limit: MostNodes = 5_000
+    limit: MostNodes = MOST_NODES
     around: Annotated[
         Word | None,
         Field(
@@ -88,7 +78,7 @@ class LineageQuery(SelectedQuery, GraphQuery):
         AfterValidator(each_once),
     ] = ()
     step: Annotated[
-        Annotated[int, Whole(-DEEPEST, DEEPEST)] | None,
+        Annotated[int, Whole(-declared.DEPTH.high, declared.DEPTH.high)] | None,
         Field(
             description="With around: list the nodes of this step (below 0: upstream), a page at "
             "a time"
@@ -154,12 +144,10 @@ class MapQuery(GraphQuery):
 class WholeGraphQuery(GraphQuery):
     """The whole graph, of one namespace or of all."""
 
-    namespace: Annotated[
-        Text | None, Field(description="Only of this namespace; `*` stands for anything")
-    ] = None
+    namespace: Annotated[Text | None, Field(description=declared.NAMESPACE.sentence)] = None
     state: EdgeState = "recent"
     as_of: AsOf = None
-    limit: MostNodes = 5_000
+    limit: MostNodes = MOST_NODES
 
 
 class SnapshotLineageQuery(NamedQuery, GraphQuery):
@@ -171,7 +159,7 @@ class SnapshotLineageQuery(NamedQuery, GraphQuery):
     direction: Direction = "both"
     depth: Depth = None
     as_of: AsOf = None
-    limit: MostNodes = 5_000
+    limit: MostNodes = MOST_NODES
 
 
 class ImpactQuery(SelectedQuery, ListQuery):
@@ -185,11 +173,11 @@ class ImpactQuery(SelectedQuery, ListQuery):
             examples=["bank.balance"],
         ),
     ]
-    column: Annotated[Word | None, Field(description="Only this column of the table")] = None
+    column: Annotated[Word | None, Field(description=declared.ONE_COLUMN.sentence)] = None
     depth: Depth = None
     state: EdgeState = "recent"
     as_of: AsOf = None
-    limit: MostNodes = 5_000
+    limit: MostNodes = MOST_NODES
 
 
 class PathsQuery(SelectedQuery, GraphQuery):
@@ -206,13 +194,13 @@ class PathsQuery(SelectedQuery, GraphQuery):
     last: Annotated[
         Word, Field(alias="to", description="End of the paths", examples=["bank.balance"])
     ]
-    from_column: Annotated[Word | None, Field(description="Only from this column")] = None
-    to_column: Annotated[Word | None, Field(description="Only to this column")] = None
+    from_column: Annotated[Word | None, Field(description=declared.FROM_COLUMN.sentence)] = None
+    to_column: Annotated[Word | None, Field(description=declared.TO_COLUMN.sentence)] = None
     granularity: Granularity = "table"
     depth: Depth = None
     state: EdgeState = "recent"
     as_of: AsOf = None
-    limit: MostNodes = 5_000
+    limit: MostNodes = MOST_NODES
 
 
 class ChangesQuery(SelectedQuery, ListQuery):
@@ -229,21 +217,21 @@ class ChangesQuery(SelectedQuery, ListQuery):
     ] = ()
     since: Annotated[
         When,
-        Field(description=f"The earlier moment: {EXAMPLES}", examples=["2026-11-20T12:00:00Z"]),
+        Field(description=declared.EARLIER.sentence, examples=["2026-11-20T12:00:00Z"]),
     ]
-    until: Annotated[When | None, Field(description="The later moment (default: now)")] = None
+    until: Annotated[When | None, Field(description=declared.LATER.sentence)] = None
     direction: Direction = "both"
     depth: Depth = None
     granularity: Granularity = "table"
     state: EdgeState = "recent"
-    limit: MostNodes = 5_000
+    limit: MostNodes = MOST_NODES
 
 
 class NamespacesQuery(GraphQuery):
     """A question for the flow between namespaces."""
 
     as_of: AsOf = None
-    limit: MostNodes = 5_000
+    limit: MostNodes = MOST_NODES
 
 
 class RunGraphQuery(GraphQuery):

@@ -24,15 +24,14 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, core_schema
 
 from strandline.core.exports import formats
-from strandline.core.limits import MOST_OF_DATABASE
 from strandline.core.openlineage.moments import EXAMPLES, exact_moment, moment
 from strandline.core.openlineage.run_states import STATES
+from strandline.questions import declared
 from strandline.store.catalog.filters import states_called
 from strandline.store.questions.selection import facet_value
 from strandline.store.sql.pages import decode_cursor
 
 MOST_VALUES = 100  # of one parameter that may be given several times
-DEEPEST = 1_000_000
 
 
 class Query(BaseModel):
@@ -140,29 +139,32 @@ FacetHas = Annotated[
     WithJsonSchema({"type": "string", "pattern": r"^[^.=\x00]+(\.[^.=\x00]+)*=[^\x00]*$"}),
 ]
 Direction = Annotated[
-    Literal["upstream", "downstream", "both"],
-    Field(description="What it was made from, what was made from it, or both"),
+    Literal[declared.DIRECTION.values],  # type: ignore[name-defined]
+    Field(description=declared.DIRECTION.sentence),
 ]
 Depth = Annotated[
-    Annotated[int, Whole(0, DEEPEST)] | None,
-    Field(description="Jobs on a path at most; without it to the ends of the graph"),
+    Annotated[int, Whole(declared.DEPTH.low, declared.DEPTH.high)] | None,
+    Field(description=declared.DEPTH.sentence),
 ]
 EdgeState = Annotated[
-    Literal["recent", "latest", "running"],
-    Field(
-        description="recent: all edges of each job's last runs; latest: those of its latest run "
-        "alone; running: only what runs now"
-    ),
+    Literal[declared.EDGE_STATE.values],  # type: ignore[name-defined]
+    Field(description=declared.EDGE_STATE.about),
 ]
 Granularity = Annotated[
-    Literal["table", "column"],
-    Field(description="From table to table, or from column to column"),
+    Literal[declared.GRANULARITY.values],  # type: ignore[name-defined]
+    Field(description=declared.GRANULARITY.sentence),
 ]
-MostNodes = Annotated[int, Whole(1, MOST_OF_DATABASE), Field(description="Nodes at most")]
+MostNodes = Annotated[
+    int,
+    Whole(declared.MOST_NODES.low, declared.MOST_NODES.high),
+    Field(description=declared.MOST_NODES.sentence),
+]
 AsOf = Annotated[
     When | None,
-    Field(description=f"As it was at this time: {EXAMPLES}", examples=["2026-11-20T12:00:00Z"]),
+    Field(description=declared.AS_OF.sentence, examples=["2026-11-20T12:00:00Z"]),
 ]
+Since = Annotated[When | None, Field(description=declared.SINCE.sentence)]
+Until = Annotated[When | None, Field(description=declared.UNTIL.sentence)]
 Limit = Annotated[int, Whole(1, 1000), Field(description="Items at most")]
 CURSOR = Field(description="`nextCursor` of the page before")
 OPAQUE = WithJsonSchema({"type": "string", "minLength": 1})
@@ -211,22 +213,21 @@ class SelectedQuery(Query):
         tuple[Word, ...],
         Field(
             max_length=MOST_VALUES,
-            description="Show only nodes of this namespace; `*` stands for anything",
+            description=declared.SHOWN_NAMESPACE.sentence,
             examples=[["prod*"]],
         ),
         AfterValidator(each_once),
     ] = ()
     kind: Annotated[
-        tuple[Literal["dataset", "job", "column"], ...],
-        Field(max_length=MOST_VALUES, description="Show only nodes of this kind"),
+        tuple[Literal[declared.SHOWN_KIND.values], ...],  # type: ignore[name-defined]
+        Field(max_length=MOST_VALUES, description=declared.SHOWN_KIND.sentence),
         AfterValidator(each_once),
     ] = ()
     tag: Annotated[
         tuple[Word, ...],
         Field(
             max_length=MOST_VALUES,
-            description="Show only nodes with this tag (KEY, or KEY=VALUE; `*` stands for "
-            "anything)",
+            description=declared.SHOWN_TAG.sentence,
             examples=[["pii"]],
         ),
         AfterValidator(each_once),
@@ -235,8 +236,7 @@ class SelectedQuery(Query):
         tuple[FacetHas, ...],
         Field(
             max_length=MOST_VALUES,
-            description="Show only nodes with this value in a facet: KEY.FIELD=VALUE, `*` stands "
-            "for anything",
+            description=declared.SHOWN_FACET.sentence,
             examples=[["jobType.processingType=STREAMING"]],
         ),
         AfterValidator(each_once),
@@ -248,13 +248,10 @@ class SpanQuery(Query):
 
     state: Annotated[
         RunStates,
-        Field(
-            description=f"Of runs in this state: {', '.join(STATES)}, or several with commas; "
-            "those that have ended in the span"
-        ),
+        Field(description=declared.RUN_STATE.sentence),
     ] = frozenset()
-    since: Annotated[When | None, Field(description=f"From this time on: {EXAMPLES}")] = None
-    until: Annotated[When | None, Field(description="Before this time")] = None
+    since: Since = None
+    until: Until = None
     as_of: AsOf = None
 
 

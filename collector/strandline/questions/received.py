@@ -4,14 +4,15 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from strandline.core.openlineage.moments import EXAMPLES
+from strandline.questions import declared
 from strandline.questions.parameters import (
     CURSOR,
     OPAQUE,
     Limit,
     ListQuery,
     PageQuery,
-    When,
+    Since,
+    Until,
     Word,
 )
 from strandline.store.catalog.received import CURSOR as CURSOR_TYPES
@@ -38,20 +39,11 @@ class ReceivedQuery(PageQuery):
 class EventsQuery(ReceivedQuery):
     """Events as they were received."""
 
-    job: Annotated[
-        Word | None,
-        Field(description="Of this job: job:NAMESPACE:NAME, or its name where only one has it"),
-    ] = None
-    run_id: Annotated[Word | None, Field(description="Of this run")] = None
-    dataset: Annotated[
-        Word | None,
-        Field(
-            description="That name this dataset: dataset:NAMESPACE:NAME, or a short name like "
-            "database.table"
-        ),
-    ] = None
-    since: Annotated[When | None, Field(description=f"From this time on: {EXAMPLES}")] = None
-    until: Annotated[When | None, Field(description="Before this time")] = None
+    job: Annotated[Word | None, Field(description=declared.EVENTS_OF_JOB.sentence)] = None
+    run_id: Annotated[Word | None, Field(description=declared.EVENTS_OF_RUN.sentence)] = None
+    dataset: Annotated[Word | None, Field(description=declared.EVENTS_OF_DATASET.sentence)] = None
+    since: Since = None
+    until: Until = None
 
 
 class RejectedQuery(ListQuery):

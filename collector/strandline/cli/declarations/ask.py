@@ -2,37 +2,32 @@
 
 import argparse
 from argparse import ArgumentParser, ArgumentTypeError
+from typing import Any
 
 from strandline.cli.command import Command
 from strandline.cli.options import (
-    DIRECTIONS,
     MOST_ITEMS,
     add_as_of,
     add_collector_arguments,
     add_list_output,
     add_output,
+    add_parameter,
     add_selection,
+    add_span,
     add_state,
     add_view,
     name_argument,
-    node_count,
     number,
     time_argument,
 )
-from strandline.core.limits import MOST_OF_DATABASE
-from strandline.core.openlineage.moments import EXAMPLES
-from strandline.core.openlineage.run_states import STATES
 from strandline.core.versions.promises import PROMISES
+from strandline.core.walk import MOST_NODES
+from strandline.questions import declared
 
 
 def _limits(parser: ArgumentParser) -> None:
-    parser.add_argument("--depth", type=node_count, help="jobs on a path at most (default: all)")
-    parser.add_argument(
-        "--limit",
-        type=number(1, MOST_OF_DATABASE),
-        default=5_000,
-        help="nodes at most (default: 5000)",
-    )
+    add_parameter(parser, "--depth", declared.DEPTH)
+    add_parameter(parser, "--limit", declared.MOST_NODES, default=MOST_NODES)
 
 
 def lineage_arguments(parser: ArgumentParser) -> None:
@@ -43,30 +38,19 @@ def lineage_arguments(parser: ArgumentParser) -> None:
         help="dataset:NAMESPACE:NAME, job:NAMESPACE:NAME, or a short name like bank.balance; "
         "or run:ID alone: the runs upstream of it",
     )
-    parser.add_argument("--direction", choices=DIRECTIONS, default="both")
-    parser.add_argument("--depth", type=node_count, help="jobs on a path at most (default: all)")
+    add_parameter(parser, "--direction", declared.DIRECTION, default="both")
+    add_parameter(parser, "--depth", declared.DEPTH)
     parser.add_argument(
         "--limit",
-        type=number(1, MOST_OF_DATABASE),
-        help="nodes at most (default: 1000; with --nodes all)",
+        type=number(declared.MOST_NODES.low, declared.MOST_NODES.high),
+        help=f"{declared.MOST_NODES.about} (default: 1000; with --nodes all)",
     )
-    parser.add_argument("--granularity", choices=("table", "column"), default="table")
-    parser.add_argument("--column", metavar="NAME", help="lineage of this column only")
-    parser.add_argument(
-        "--dependency",
-        action="append",
-        choices=("direct", "indirect", "opaque"),
-        help="with --granularity column: only edges that carry a value, only filters and joins, "
-        "or only those without column lineage",
-    )
+    add_parameter(parser, "--granularity", declared.GRANULARITY, default="table")
+    add_parameter(parser, "--column", declared.COLUMN, metavar="NAME")
+    add_parameter(parser, "--dependency", declared.DEPENDENCY, action="append")
     add_view(parser)
     add_selection(parser)
-    parser.add_argument(
-        "--collapse",
-        choices=("none", "parent", "root"),
-        default="none",
-        help="show parents for jobs",
-    )
+    add_parameter(parser, "--collapse", declared.COLLAPSE, default="none")
     parser.add_argument(
         "--nodes",
         action="store_true",
@@ -84,9 +68,7 @@ def impact_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "node", metavar="TABLE[.COLUMN]", help="a table, a column of one, or job:NAMESPACE:NAME"
     )
-    parser.add_argument(
-        "--column", metavar="NAME", help="the column, where its name has dots or colons"
-    )
+    add_parameter(parser, "--column", declared.ONE_COLUMN, metavar="NAME")
     _limits(parser)
     add_view(parser)
     add_selection(parser)
@@ -97,9 +79,9 @@ def paths_arguments(parser: ArgumentParser) -> None:
     """Add the command's own arguments."""
     parser.add_argument("from_", metavar="FROM", help="a table or job")
     parser.add_argument("to", metavar="TO", help="a table or job")
-    parser.add_argument("--from-column", metavar="NAME", help="only from this column")
-    parser.add_argument("--to-column", metavar="NAME", help="only to this column")
-    parser.add_argument("--granularity", choices=("table", "column"), default="table")
+    add_parameter(parser, "--from-column", declared.FROM_COLUMN, metavar="NAME")
+    add_parameter(parser, "--to-column", declared.TO_COLUMN, metavar="NAME")
+    add_parameter(parser, "--granularity", declared.GRANULARITY, default="table")
     _limits(parser)
     add_view(parser)
     add_selection(parser)
@@ -111,23 +93,11 @@ def changes_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "node", nargs="*", help="only around these tables or jobs (default: the newest datasets)"
     )
-    parser.add_argument(
-        "--since",
-        type=time_argument,
-        required=True,
-        metavar="TIME",
-        help=f"the earlier moment: {EXAMPLES}",
-    )
-    parser.add_argument(
-        "--until", type=time_argument, metavar="TIME", help="the later moment (default: now)"
-    )
-    parser.add_argument("--direction", choices=DIRECTIONS, default="both")
-    parser.add_argument(
-        "--granularity",
-        choices=("table", "column"),
-        default="table",
-        help="column: also columns that were added, removed or changed type, and their edges",
-    )
+    moment: dict[str, Any] = {"type": time_argument, "metavar": "TIME"}
+    add_parameter(parser, "--since", declared.EARLIER, required=True, **moment)
+    add_parameter(parser, "--until", declared.LATER, **moment)
+    add_parameter(parser, "--direction", declared.DIRECTION, default="both")
+    add_parameter(parser, "--granularity", declared.GRANULARITY, default="table")
     _limits(parser)
     add_state(parser)
     add_selection(parser)
@@ -136,59 +106,31 @@ def changes_arguments(parser: ArgumentParser) -> None:
 
 def namespaces_arguments(parser: ArgumentParser) -> None:
     """Add the command's own arguments."""
-    parser.add_argument(
-        "--limit",
-        type=number(1, MOST_OF_DATABASE),
-        default=1_000,
-        help="namespaces at most (default: 1000)",
-    )
+    add_parameter(parser, "--limit", declared.MOST_NODES, default=MOST_NODES)
     add_as_of(parser)
     add_output(parser, "graph")
 
 
 def search_arguments(parser: ArgumentParser) -> None:
     """Add the command's own arguments."""
-    parser.add_argument(
-        "text",
-        type=name_argument,
-        help="a part of a name, a tag, a column or an SQL text, in any case; the beginning of a "
-        "run's id; the id of a Spark application or of a snapshot",
-    )
+    add_parameter(parser, "text", declared.SEARCHED, type=name_argument)
     _output_arguments(parser)
 
 
 def lists_arguments(parser: ArgumentParser) -> None:
     """Add the arguments that all lists have."""
-    parser.add_argument("--namespace", help="only of this namespace")
-    parser.add_argument(
-        "--state",
-        type=_states,
-        metavar="STATE",
-        help=f"{', '.join(STATES)}, or several with commas",
-    )
+    add_parameter(parser, "--namespace", declared.NAMESPACE)
+    add_parameter(parser, "--state", declared.RUN_STATE, type=_states, metavar="STATE")
     parser.add_argument("--failed", action="store_true", help="the same as --state FAIL")
-    parser.add_argument(
-        "--since", type=time_argument, metavar="TIME", help=f"from then on, in UTC: {EXAMPLES}"
-    )
-    parser.add_argument("--until", type=time_argument, metavar="TIME", help="before then")
-    parser.add_argument(
-        "--as-of",
-        type=time_argument,
-        metavar="TIME",
-        help="the list at that moment",
-    )
+    add_span(parser)
+    add_parameter(parser, "--as-of", declared.AS_OF, type=time_argument, metavar="TIME")
     _output_arguments(parser)
 
 
 def node_lists_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of a list of datasets or jobs."""
-    for name in ("tag", "owner"):
-        parser.add_argument(
-            f"--{name}",
-            action="append",
-            default=[],
-            help=f"only with this {name}; * stands for anything",
-        )
+    add_parameter(parser, "--tag", declared.TAG, action="append", default=[])
+    add_parameter(parser, "--owner", declared.OWNER, action="append", default=[])
     lists_arguments(parser)
 
 
@@ -222,22 +164,10 @@ def _states(text: str) -> frozenset[str]:
 
 def events_arguments(parser: ArgumentParser) -> None:
     """Add the command's own arguments."""
-    parser.add_argument(
-        "--job", type=name_argument, help="of this job: its name, or job:NAMESPACE:NAME"
-    )
-    parser.add_argument("--run", type=name_argument, help="of the run with this id")
-    parser.add_argument(
-        "--dataset",
-        type=name_argument,
-        help="that name this dataset: bank.balance, or dataset:NAMESPACE:NAME",
-    )
-    parser.add_argument(
-        "--since",
-        type=time_argument,
-        metavar="TIME",
-        help=f"received from then on, in UTC: {EXAMPLES}",
-    )
-    parser.add_argument("--until", type=time_argument, metavar="TIME", help="received before then")
+    add_parameter(parser, "--job", declared.EVENTS_OF_JOB, type=name_argument)
+    add_parameter(parser, "--run", declared.EVENTS_OF_RUN, type=name_argument)
+    add_parameter(parser, "--dataset", declared.EVENTS_OF_DATASET, type=name_argument)
+    add_span(parser)
     parser.add_argument(
         "--limit", type=number(1, 10_000), default=20, help="events at most (default: 20)"
     )
