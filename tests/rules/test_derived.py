@@ -8,7 +8,7 @@ from strandline.core.versions import facts
 from strandline.core.versions.apply import apply
 from strandline.core.versions.facts import Fact, GroupDeclared, RunStarted, Table
 from strandline.core.versions.model import Model
-from strandline.core.versions.strong_weak import Reading, strong, weak
+from strandline.core.versions.strong_weak import Reading, held_by, strong, weak
 from strandline.errors import RefusedError
 from worlds.barriers.derivation import Rule, of_all
 from worlds.barriers.history import job, table
@@ -144,6 +144,12 @@ def test_control_micro_batch_numbers_give_wrong_barriers() -> None:
     assert wrong > found / 2
 
 
+def test_control_rows_that_a_stream_found_in_its_table_are_in_its_snapshots() -> None:
+    found, wrong = contents("found")
+
+    assert wrong > found / 20
+
+
 ROOT, COPY = table("root"), table("copy")
 
 
@@ -195,7 +201,11 @@ def test_new_checkpoint_on_a_filled_table_completes_nothing_until_rollback() -> 
     apply(
         model,
         micro_batch(
-            "q3", 0, "r2", 12.0, facts.WrittenSnapshot(COPY, "c4", "c3", operation="append")
+            "q3",
+            0,
+            "r2",
+            12.0,
+            facts.WrittenSnapshot(COPY, "c4", "cleared", operation="append", was_empty=True),
         ),
     )
 
@@ -232,13 +242,56 @@ def test_stream_goes_on_after_a_micro_batch_that_wrote_no_row(
     parents = dict(zip(committed, ["created", *committed], strict=False))
     for number, since, read, made in batches[::order]:
         written = [
-            facts.WrittenSnapshot(COPY, one, parents[one], operation="append")
+            facts.WrittenSnapshot(
+                COPY, one, parents[one], operation="append", was_empty=parents[one] == "created"
+            )
             for one in [made]
             if one is not None
         ]
         apply(model, micro_batch("q1", number, read, 10.0 + number, *written, since=since))
 
     assert {barrier: one.snapshot for barrier, one in model.done[COPY].of.items()} == carried
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("batches", [IDLE_FIRST, IDLE_LATER], ids=["idle first", "at once"])
+def test_stream_that_began_on_rows_that_nobody_recorded_completes_nothing(
+    batches: list[tuple[int, str | None, str, str | None]], order: int
+) -> None:
+    model = Model()
+    apply(model, GroupDeclared("bank", (ROOT,), 0.0))
+    apply(model, RunStarted(job("copy"), "run of q1", 0.5, "bank", (ROOT,), (COPY,)))
+    for barrier in range(1, 5):
+        snapshot = facts.WrittenSnapshot(ROOT, f"r{barrier}")
+        apply(model, facts.RootsCut("bank", barrier, (snapshot,), float(barrier)))
+    committed = [one for *_, one in batches if one is not None]
+    parents = dict(zip(committed, ["filled", *committed], strict=False))
+    for number, since, read, made in batches[::order]:
+        written = [facts.WrittenSnapshot(COPY, one, parents[one]) for one in [made] if one]
+        apply(model, micro_batch("q1", number, read, 10.0 + number, *written, since=since))
+
+    assert not model.done[COPY].of
+    (holder,) = held_by(model, [COPY])
+    assert holder.state == "BROKEN"
+    assert holder.why.startswith("its stream began on snapshot filled, which no run of the group")
+
+
+def test_new_query_on_a_table_that_somebody_emptied_is_whole() -> None:
+    """The advice for a stream that began on rows of others: empty the table, take a new checkpoint."""
+    model = Model()
+    apply(model, GroupDeclared("bank", (ROOT,), 0.0))
+    apply(model, facts.RootsCut("bank", 1, (facts.WrittenSnapshot(ROOT, "r1"),), 1.0))
+    apply(model, RunStarted(job("copy"), "run of q1", 3.0, "bank", (ROOT,), (COPY,)))
+    apply(model, micro_batch("q1", 0, "r1", 5.0, facts.WrittenSnapshot(COPY, "c1", "filled")))
+    blocked = dict(model.done[COPY].of)
+    anew = facts.WrittenSnapshot(COPY, "c3", "c2", was_empty=True)
+    apply(model, micro_batch("q2", 0, "r1", 8.0, anew))
+    midway = facts.WrittenSnapshot(COPY, "c5", "c4", was_empty=True)
+    apply(model, facts.RootsCut("bank", 2, (facts.WrittenSnapshot(ROOT, "r2"),), 9.0))
+    apply(model, micro_batch("q2", 1, "r2", 10.0, midway, since="r1"))
+
+    assert not blocked
+    assert {barrier: one.snapshot for barrier, one in model.done[COPY].of.items()} == {1: "c3"}
 
 
 def test_worlds_cover_every_promised_case() -> None:
@@ -267,5 +320,5 @@ def test_worlds_cover_every_promised_case() -> None:
 
     assert seen == {
         *("stream", "batch", "new folder", "two batch jobs", "join", "chain", "no news"),
-        *("replaces", "completes", "part", "idle"),
+        *("replaces", "completes", "part", "idle", "filled", "emptied"),
     }

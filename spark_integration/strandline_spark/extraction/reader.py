@@ -753,7 +753,11 @@ def _judged(target: Target, snapshot: Snapshot | None) -> Snapshot | None:
     rows = 0 if target.operation == "truncate" else snapshot.number_of_rows
     replaces = target.whole and snapshot.replaces_table
     return replace(
-        snapshot, replaces_table=replaces, completes=target.completes, number_of_rows=rows
+        snapshot,
+        replaces_table=replaces,
+        was_empty=snapshot.was_empty and not replaces,
+        completes=target.completes,
+        number_of_rows=rows,
     )
 
 

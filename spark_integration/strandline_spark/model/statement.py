@@ -80,6 +80,7 @@ class Snapshot:
         Snapshot, ...
     ] = ()  # before it, the newest first: back to the one that changed rows
     replaces_table: bool | None = None  # the commit left nothing of what the table held
+    was_empty: bool = False  # the table had no rows before the commit
     completes: bool = False  # its author asserts that it shows the state of all inputs
     skipped_changes: bool = False  # the read passed over deletes, overwrites or a restore
 

@@ -264,7 +264,11 @@ def _snapshot_facet(snapshots: Sequence[Snapshot], facet: Any) -> dict[str, Any]
     last = snapshots[-1]
     own: dict[str, Any]
     if facet is StrandlineSnapshotOutputDatasetFacet:
-        own = {"replacesTable": last.replaces_table, "completes": last.completes or None}
+        own = {
+            "replacesTable": last.replaces_table,
+            "wasEmpty": last.was_empty or None,
+            "completes": last.completes or None,
+        }
     else:
         own = {"skippedChanges": last.skipped_changes or None}
     return {
@@ -302,6 +306,7 @@ def _other(snapshot: Snapshot, facet: Any = None) -> OtherSnapshot:
         sameRowsAs=[_other(one) for one in snapshot.same_rows_as] or None,
         skippedChanges=snapshot.skipped_changes or None,
         replacesTable=snapshot.replaces_table if written else None,
+        wasEmpty=(snapshot.was_empty or None) if written else None,
         completes=(snapshot.completes or None) if written else None,
     )
 

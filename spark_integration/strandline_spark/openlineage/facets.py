@@ -78,6 +78,7 @@ class OtherSnapshot:
     sameRowsAs: list[OtherSnapshot] | None = None  # noqa: N815
     skippedChanges: bool | None = None  # noqa: N815
     replacesTable: bool | None = None  # noqa: N815
+    wasEmpty: bool | None = None  # noqa: N815
     completes: bool | None = None
 
 
@@ -126,6 +127,7 @@ class StrandlineSnapshotOutputDatasetFacet(_Snapshot, OutputDatasetFacet):
     """The snapshot of a table that was made, or the columns of it that were renamed."""
 
     replacesTable: bool | None = None  # noqa: N815
+    wasEmpty: bool | None = None  # noqa: N815
     completes: bool | None = None
     renamedColumns: dict[str, str] | None = None  # noqa: N815
 

@@ -3,7 +3,7 @@
 import pytest
 
 from api.versions.test_derived import COPY, RAW, batch_run, micro_batch, on, read
-from fixtures.versions_server.events import committed, ended, started
+from fixtures.versions_server.events import committed, ended, moment, started
 from fixtures.versions_server.server import Server
 
 
@@ -63,6 +63,29 @@ def test_a_table_that_was_restored_by_hand_goes_back_by_a_rollback(lake: Server)
 
     assert reason.endswith("replace the whole table, or go back: strandline rollback db.copy 2")
     assert lake.snapshots(RAW, COPY) == {RAW: "r4", COPY: "c3"}
+
+
+def test_a_stream_that_began_on_rows_of_others_starts_anew_on_an_empty_table(lake: Server) -> None:
+    """Its first micro-batch has two commits, as a foreachBatch may."""
+    other = "db.other"
+    lake.post(started("other", 100, [RAW], [other], group="plain"))
+    lake.post(
+        micro_batch("other", 0, {RAW: read(None, "r2")}, {other: on("x0", "x1")}, 101, queryId="a")
+    )
+    refused = lake.versions(RAW, other, consistency="strong", status=409)
+    lake.post(started("other", 110, [RAW], [other], group="plain", run=2))
+    first = {"committedAt": moment(119), **on("x2", "x3", wasEmpty=True)}
+    anew = micro_batch(
+        "other", 0, {RAW: read(None, "r4")}, {other: on("x3", "x4")}, 120, run=2, queryId="b"
+    )
+    anew["outputs"][0]["outputFacets"]["strandline_snapshot"]["others"] = [first]
+    lake.post(anew)
+
+    assert (
+        "other: db.other: its stream began on snapshot x0, which no run of the group made; replace"
+        " the whole table, or start its stream anew with an empty table and a new checkpoint"
+    ) in refused["detail"]
+    assert lake.snapshots(RAW, other) == {RAW: "r4", other: "x4"}
 
 
 def test_a_stopped_job_is_restarted(lake: Server) -> None:

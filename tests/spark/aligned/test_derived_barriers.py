@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from fixtures.spark_lake.truth import of_delta, of_iceberg
 from fixtures.versions_server.server import running
 from strandline.core.versions.facts import Table
 from strandline.core.versions.strong_weak import strong
+from strandline.errors import RefusedError
 from strandline.store.sql.engine import make_engine
 
 pytestmark = pytest.mark.spark
@@ -126,6 +128,78 @@ def test_plain_streams_and_batch_runs_carry_base_table_barriers(
     assert done.keys() == {"raw", "copy", "both", "each", "report"}
     assert {history.last for history in done.values()} == {one.barrier for one in answer}
     assert all(len(history.order) > 1 for history in done.values())
+
+
+FOUND = """
+import sys, time
+from pyspark.sql import SparkSession
+
+KIND, PLACE, STEP = sys.argv[1:]
+spark = SparkSession.builder.getOrCreate()
+COPY = f"{PLACE}.copy"
+
+
+def copy(checkpoint):
+    rows = spark.readStream.table(f"{PLACE}.raw")
+    stream = rows.writeStream.format(KIND).queryName("copy").trigger(availableNow=True)
+    stream.option("checkpointLocation", f"checkpoints/{checkpoint}").toTable(COPY).awaitTermination()
+
+
+if STEP == "fill":
+    spark.sql(f"CREATE NAMESPACE {PLACE}")
+    spark.sql(f"CREATE TABLE {PLACE}.raw (v bigint) USING {KIND}")
+    spark.sql(f"CREATE TABLE {COPY} USING {KIND} AS SELECT 100L AS v")
+else:
+    ticks = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 2).load().selectExpr("value AS v")
+    ingest = ticks.writeStream.format(KIND).queryName("raw").option("checkpointLocation", "checkpoints/raw")
+    query = ingest.trigger(processingTime="1 second").toTable(f"{PLACE}.raw")
+    while query.lastProgress is None or query.lastProgress["batchId"] < 1:
+        time.sleep(0.05)
+    query.stop()
+    copy("copy")
+    time.sleep(0.1)
+    print(time.time())
+    time.sleep(0.1)
+    spark.sql(f"TRUNCATE TABLE {COPY}")
+    copy("anew")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "place"), [("iceberg", "lake.p"), ("delta", "spark_catalog.p")])
+def test_rows_that_a_stream_found_in_its_table_are_in_no_strong_answer(
+    tmp_path: Path, kind: str, place: str, sqlite_url: str
+) -> None:
+    """A plain job of which nothing is reported filled it; emptied, with a new checkpoint, it answers."""
+    settings = conf(tmp_path, kind)
+    unreported = {"OPENLINEAGE_DISABLED": "true"}
+    filled = SparkProgram(
+        tmp_path, FOUND, settings, environ=unreported, arguments=(kind, place, "fill")
+    ).run()
+    assert filled.code == 0, filled.err[-2000:]
+    driver = SparkProgram(tmp_path, FOUND, settings, arguments=(kind, place, "stream"))
+    ran = driver.run()
+    assert ran.code == 0, ran.err[-2000:]
+    emptied = datetime.fromtimestamp(ran.answer(), UTC)
+    events = driver.events()
+    before = [one for one in events if datetime.fromisoformat(one["eventTime"]) < emptied]
+
+    with running(make_engine(sqlite_url)) as server:
+        server.post(*before)
+        with server.follower.model() as model:
+            tables = sorted(table for table in model.done if short(table) in ("raw", "copy"))
+            with pytest.raises(RefusedError) as refused:
+                strong(model, tables)
+        server.post(*events[len(before) :])
+        with server.follower.model() as model:
+            answer = {short(one.table): one.snapshot for one in strong(model, tables)}
+
+    assert len(tables) == 2
+    assert "start its stream anew with an empty table and a new checkpoint" in str(refused.value)
+    table_at = {"iceberg": of_iceberg, "delta": of_delta}[kind](tmp_path, "p")
+    rows = {name: sorted(row["v"] for row in table_at.rows(name, answer[name])) for name in answer}
+    assert rows["copy"] == rows["raw"]
+    assert len(rows["raw"]) >= 4
 
 
 def short(table: Table) -> str:

@@ -1,7 +1,7 @@
 """The definition of derived barriers, word for word, from a set of facts and without any care for speed or order.
 
-`rule` turns it into the wrong systems that the negative controls show: flushes that end at a barrier count too, or the
-number of the micro-batch is taken for one.
+`rule` turns it into the wrong systems that the negative controls show: flushes that end at a barrier count too, the
+number of the micro-batch is taken for one, or rows that a stream found in its table are taken for its own.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from typing import Literal
 from strandline.core.versions import facts
 from strandline.core.versions.facts import Job, Table
 
-Rule = Literal["moved", "any", "number"]
+Rule = Literal["moved", "any", "number", "found"]
 Done = dict[Table, dict[int, set[str]]]
 
 
@@ -88,7 +88,17 @@ class Derivation:
             query: min(f.committed for (q, _), f in micro.items() if q == query)
             for query, _ in micro
         }
-        return one.written[0].replaces or min(began.values()) == began[one.query]
+        if one.written[0].replaces:
+            return True
+        return min(began.values()) == began[one.query] and self._began_on_no_rows(one.query, micro)
+
+    def _began_on_no_rows(
+        self, query: str, micro: dict[tuple[str, int], facts.BarrierCommitted]
+    ) -> bool:
+        """Return true if the first snapshot of a query is known to have been made on no rows."""
+        written = [one for (of, _), one in sorted(micro.items()) if of == query and one.written]
+        first = written[0].written[0]
+        return self.rule == "found" or first.parent is None or first.was_empty
 
     def _ends(
         self,

@@ -4,7 +4,8 @@ They know nothing of barriers. A micro-batch consumes each input up to some snap
 is; one that gives no row makes no snapshot; a flush consumes nothing and still changes the content; a query with a new checkpoint folder
 reads all again and overwrites. A batch run replaces its table, or writes a part of it; where its
 author asserts that it completes the table, what it leaves there is the whole. Two batch jobs may
-make the same table.
+make the same table. Somebody who reports nothing may have filled a stream's table before it began,
+and may have emptied it again; a stream that appends goes on above those rows.
 """
 
 from collections.abc import Iterator
@@ -19,11 +20,15 @@ from strandline.core.versions.facts import Job, Table
 from worlds.barriers.history import GROUP, job, table
 
 Kind = Literal["stream", "batch"]
+EMPTY = 0
 
 
 @dataclass
 class Plain:
-    """A job: where it stands in the line of each input, and how many micro-batches its query has run."""
+    """A job: where it stands in the line of each input, and how many micro-batches its query has run.
+
+    `found`: what the rows that it found in its table add to what it makes.
+    """
 
     job: Job
     kind: Kind
@@ -34,6 +39,7 @@ class Plain:
     run: int = 1
     query: int = 1
     batch: int = -1
+    found: int = 0
     at: dict[Table, int] = field(default_factory=dict)
     last: facts.BarrierCommitted | None = None
 
@@ -62,9 +68,10 @@ class PlainWorld:
         self.count += 1
         line, snapshot = self.lines[to], f"{to[1]}#{self.count}"
         parent = line[-1] if line else None
+        was_empty = bool(line) and self.content[line[-1]] == EMPTY
         line.append(snapshot)
         self.content[snapshot] = content
-        return facts.WrittenSnapshot(to, snapshot, parent, self.tick())
+        return facts.WrittenSnapshot(to, snapshot, parent, self.tick(), was_empty=was_empty)
 
 
 def plain_world(seed: int, most: int = 5) -> PlainWorld:
@@ -86,7 +93,23 @@ def plain_world(seed: int, most: int = 5) -> PlainWorld:
             )
         known.append(writes)
     world.lines = {one: [] for one in known}
+    for stream in [one for one in world.jobs if one.kind == "stream"]:
+        fill_unreported(world, stream)
     return world
+
+
+def fill_unreported(world: PlainWorld, stream: Plain) -> None:
+    """Let a plain job of which nothing is known fill the table of a stream, and maybe empty it."""
+    dice = world.random.random()
+    if dice >= 0.3:
+        return
+    world.add(stream.writes, world.random.getrandbits(32))
+    if dice < 0.1:
+        world.add(stream.writes, EMPTY)
+        world.writes.add("emptied")
+        return
+    world.writes.add("filled")
+    stream.found = 0 if stream.overwrites else 0x3C3C
 
 
 def plain_history(world: PlainWorld, steps: int, late: float = 0.3) -> Iterator[facts.Fact]:
@@ -196,6 +219,7 @@ def micro_batch(world: PlainWorld, one: Plain) -> list[facts.Fact]:
     content = derived(
         one, [world.content[world.lines[source][one.at[source]]] for source in one.reads]
     )
+    content ^= one.found
     line = world.lines[one.writes]
     if line and not one.overwrites and not flush and world.content[line[-1]] == content:
         world.writes.add("idle")  # no row came of what it read

@@ -23,7 +23,7 @@ from strandline.core.openlineage.times import micros
 
 APPROXIMATELY = "~"
 # snapshot_uses.flags
-REPLACES, COMPLETES, SKIPPED_CHANGES, NOT_THE_LAST = 1, 2, 4, 8
+REPLACES, COMPLETES, SKIPPED_CHANGES, NOT_THE_LAST, WAS_EMPTY = 1, 2, 4, 8, 16
 MAKES_ANEW = {  # Delta's operations that leave nothing of what the table held
     "CREATE TABLE AS SELECT",
     "REPLACE TABLE AS SELECT",
@@ -193,7 +193,8 @@ def flags_of(snapshot: f.Snapshot) -> int:
     replaces = REPLACES if snapshot.replaces_table or makes_anew else 0
     completes = COMPLETES if snapshot.completes else 0
     skipped = SKIPPED_CHANGES if snapshot.skipped_changes else 0
-    return replaces | completes | skipped
+    was_empty = WAS_EMPTY if snapshot.was_empty else 0
+    return replaces | completes | skipped | was_empty
 
 
 def _optional(snapshot_id: str | None) -> str | None:

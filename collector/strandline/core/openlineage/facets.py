@@ -117,6 +117,7 @@ class Snapshot(_Facet, frozen=True):
     operation: str | None = None
     number_of_rows: Whole | None = None
     replaces_table: bool | None = None  # the commit replaced all that the table held
+    was_empty: bool = False  # the table had no rows before the commit
     completes: bool = False  # the author asserts that the table shows the state of its inputs
     renamed_columns: dict[str, str] | None = None  # old -> new
     skipped_changes: bool = False  # the read passed over deletes or overwrites

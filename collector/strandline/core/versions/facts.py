@@ -22,7 +22,9 @@ class WrittenSnapshot(msgspec.Struct, frozen=True, gc=False):
     `operation`: the commit's, where known. `replaces`: it replaced all that the table held.
     `completes`: its author asserts that it shows the state of the run's inputs. `parent`: the
     snapshot that it was written on; `under`: where that is a correction, a compaction or a restore
-    that no job of the group made, the snapshots below it, newest first. `restores`: the snapshot that it restored. `rows`: of the table after it, if known.
+    that no job of the group made, the snapshots below it, newest first. `restores`: the snapshot
+    that it restored. `rows`: of the table after it, if known. `was_empty`: the table is known to
+    have had no rows before it.
     """
 
     table: Table
@@ -36,6 +38,7 @@ class WrittenSnapshot(msgspec.Struct, frozen=True, gc=False):
     under: tuple[str, ...] = ()
     restores: str | None = None
     rows: int | None = None
+    was_empty: bool = False
 
 
 class Used(msgspec.Struct, frozen=True, gc=False):

@@ -84,6 +84,10 @@ class Step:
         first = self.written_to(table)[0]
         return [] if first.parent is None else [first.parent, *first.under]
 
+    def was_empty(self, table: Table) -> bool:
+        """Return whether the table is known to have had no rows before the step."""
+        return self.written_to(table)[0].was_empty
+
     def replaces(self, table: Table) -> bool:
         """Return whether nothing is left of the rows that were in the table before."""
         return all(one.replaces or one.completes for one in self.written_to(table))

@@ -2,7 +2,8 @@
 
 A micro-batch goes on from the snapshot that it was written on, or from the micro-batches after it
 that made nothing of the table (what they read gave no row). It breaks its table where it does not
-start there, or where what it wrote on is not known to be whole; a whole replacement mends it.
+start there, or where what it wrote on is not known to be whole: the first of a query may find rows
+that nobody recorded. A whole replacement mends it.
 """
 
 from collections.abc import Mapping
@@ -59,17 +60,25 @@ def _after(model: Model, step: Step, table: Table) -> TableState:
     before = model.steps[step.job].before(step)
     left = before.states.get(table) if before is not None else None
     on, base = step.written_on(table), _written_on(model, step, table)
+    if step.was_empty(table) and _reads_whole_inputs(step):
+        return TableState(step.own, step.unsure, _skipped(model, step))
+    unknown = ""
+    if base is None and on and not step.was_empty(table):
+        unknown = f"its stream began on snapshot {on[0]}, which no run of the group made"
     if before is not None and left is not None and base is None:
         is_other = left.snapshot != "" and on and left.snapshot not in on
         if is_other and not _rolled_back_between(model, table, before, step):
             left = replace(left, broken=f"snapshot {on[0]} of it is not recorded")
+        elif left.snapshot == "":
+            left = replace(left, broken=left.broken or unknown)
         return _next(model, step, left, goes_on=True)
     if left is not None and base is not None and base.snapshot == left.snapshot:
         return _next(model, step, left, goes_on=True)
     idle = _idle_before(model, step, table)
     for one in idle:
         base = _next(model, one, base, goes_on=one is not idle[0])
-    return _next(model, step, base, goes_on=bool(idle))
+    after = _next(model, step, base, goes_on=bool(idle))
+    return replace(after, broken=after.broken or unknown)
 
 
 def _written_on(model: Model, step: Step, table: Table) -> TableState | None:

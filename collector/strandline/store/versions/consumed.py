@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import orjson
@@ -23,6 +23,7 @@ from strandline.core.changes.snapshots import (
     NOT_THE_LAST,
     REPLACES,
     SKIPPED_CHANGES,
+    WAS_EMPTY,
 )
 from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used, WrittenSnapshot
 from strandline.store.lineage.rewritten import LONGEST, SAME_ROWS
@@ -165,13 +166,21 @@ def _snapshot() -> Select[Any]:
     )
 
 
-def _below(connection: Connection, row: Row[Any]) -> tuple[str, ...]:
-    """The snapshots under a commit's parent, down to one of a micro-batch or a whole replacement.
+class _Below(NamedTuple):
+    """The snapshots under a commit's parent; whether its micro-batch began on no rows."""
 
-    Those above are compactions, corrections and restores; of a restore what it restored comes next.
+    snapshots: tuple[str, ...]
+    was_empty: bool
+
+
+def _below(connection: Connection, row: Row[Any]) -> _Below:
+    """Go down from a commit to one of another micro-batch or a whole replacement.
+
+    Those above are compactions, corrections and restores, and earlier commits of its micro-batch;
+    of a restore what it restored comes next.
     """
     found: list[str] = []
-    at = row.parent_id
+    at, was_empty = row.parent_id, bool(row.flags & WAS_EMPTY)
     for _ in range(LONGEST):
         parameters = {"of": row.dataset_id, "snapshot": at}
         made = connection.execute(_made(), parameters).first() if at is not None else None
@@ -179,11 +188,13 @@ def _below(connection: Connection, row: Row[Any]) -> tuple[str, ...]:
             break
         if made.operation not in SAME_ROWS and (made.barrier is None or made.flags & REPLACES):
             break
+        if (made.run_id, made.barrier) == (row.run_id, row.barrier):  # of the same micro-batch
+            was_empty = was_empty or made.parent_id is None or bool(made.flags & WAS_EMPTY)
         is_restore = made.operation == "restore"
         at = _restored_by(connection, made.run_id, row.dataset_id) if is_restore else made.parent_id
         if at is not None:
             found.append(at)
-    return tuple(found)
+    return _Below(tuple(found), was_empty)
 
 
 def _restored_by(connection: Connection, run: int, dataset: int) -> str | None:
@@ -282,9 +293,10 @@ def _written(uses: Iterable[Any]) -> tuple[WrittenSnapshot, ...]:
             use.operation or "",
             replaces=bool(use.flags & REPLACES),
             completes=bool(use.flags & COMPLETES),
-            under=below,
+            under=below.snapshots,
             restores=_restored(use, own),
             rows=use.row_count,
+            was_empty=below.was_empty,
         )
         for use, below in uses
         if use.direction == SINK and not use.aside

@@ -251,7 +251,8 @@ class Delta(Format):
             return None
         guess = int(jvm.conf(_LAST_COMMIT) or -1)
         version = guess if guess in found else max(found)
-        return replace(_of(found[version], version), observed=len(found) > 1 or not whole)
+        made = _with_rows_before(location, _of(found[version], version), jvm)
+        return replace(made, observed=len(found) > 1 or not whole)
 
     def written_by_batch(
         self, mention: Mention, batch: tuple[str, int], commits: Sequence[Commit], jvm: Jvm
@@ -267,7 +268,7 @@ class Delta(Format):
                 batch[0],
                 str(batch[1]),
             ):
-                return _of(info, version)
+                return _with_rows_before(location, _of(info, version), jvm)
         return None
 
     def statistics(self, mention: Mention, snapshot: Snapshot, jvm: Jvm) -> dict[str, int]:
@@ -497,6 +498,29 @@ def _of(info: Mapping[str, Any], version: int) -> Snapshot:
         int(rows) if rows is not None else None,
         replaces_table=replaces_table(info),
     )
+
+
+def _with_rows_before(location: str, snapshot: Snapshot, jvm: Jvm) -> Snapshot:
+    """Return a snapshot with whether the table had no rows before it."""
+    version = int(snapshot.snapshot_id) - 1
+    for before in range(version, max(-1, version - _LOOK_BACK), -1):
+        info = _commit_info(location, before, jvm) or {}
+        if str(info.get("operation")).lower() not in SAME_ROWS:
+            return replace(snapshot, was_empty=leaves_no_rows(info))
+    return replace(snapshot, was_empty=version < 0)
+
+
+def leaves_no_rows(info: Mapping[str, Any]) -> bool:
+    """Return whether a table has no rows after a commit, by what the commit says of itself.
+
+    >>> leaves_no_rows({"operation": "CREATE TABLE"})
+    True
+    >>> leaves_no_rows({"operation": "CREATE TABLE AS SELECT", "operationMetrics": {"numOutputRows": "3"}})
+    False
+    """
+    operation, metrics = str(info.get("operation")), info.get("operationMetrics") or {}
+    without_rows = operation == "TRUNCATE" or operation.endswith(("CREATE TABLE", "REPLACE TABLE"))
+    return replaces_table(info) and (without_rows or metrics.get("numOutputRows") == "0")
 
 
 def replaces_table(info: Mapping[str, Any]) -> bool:

@@ -89,6 +89,7 @@ class Timeline:
             operation=instant.operation.lower(),
             number_of_rows=sum(count(instant, metric) for metric in _ROWS),
             replaces_table=before is None or instant.operation == "INSERT_OVERWRITE_TABLE",
+            was_empty=before is None,
         )
 
     def _instant(self, option: JavaObject) -> Instant | None:

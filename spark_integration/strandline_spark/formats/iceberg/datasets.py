@@ -267,6 +267,7 @@ class Iceberg(Format):
             group=commit.summary.get(GROUP),
             generation=generation_of(commit.summary),
             replaces_table=replaces_table(commit.summary),
+            was_empty=was_empty(commit.summary),
         )
 
     def _snapshot(
@@ -479,6 +480,7 @@ def _snapshot_of_json(
         summary.get(GROUP),
         generation_of(summary),
         replaces_table=replaces,
+        was_empty=was_empty(summary),
     )
 
 
@@ -495,6 +497,20 @@ def replaces_table(summary: Mapping[str, Any]) -> bool | None:
     if "total-records" not in summary:
         return None
     return int(summary["total-records"]) == int(summary.get("added-records", 0))
+
+
+def was_empty(summary: Mapping[str, Any]) -> bool:
+    """Return whether the table had no rows before a commit, by the commit's own counts.
+
+    >>> was_empty({"total-records": "3", "added-records": "3"})
+    True
+    >>> was_empty({"total-records": "3", "added-records": "3", "deleted-records": "7"})
+    False
+    >>> was_empty({})
+    False
+    """
+    changed = int(summary.get("added-records", 0)) - int(summary.get("deleted-records", 0))
+    return "total-records" in summary and int(summary["total-records"]) == changed
 
 
 FORMAT = Iceberg()

@@ -257,6 +257,7 @@ def _is_own(snapshot: JavaObject, prefix: str | None) -> bool:
 
 def _of(snapshot: JavaObject) -> Snapshot:
     number, rows = int(snapshot.id()), snapshot.deltaRecordCount()
+    total = snapshot.totalRecordCount()
     return Snapshot(
         "paimon",
         str(number),
@@ -267,6 +268,7 @@ def _of(snapshot: JavaObject) -> Snapshot:
         operation=str(snapshot.commitKind().toString()).lower(),
         number_of_rows=int(rows) if rows is not None else None,
         replaces_table=number == 1 or str(snapshot.commitKind().toString()) == "OVERWRITE",
+        was_empty=number == 1 or (total is not None and total == rows),
     )
 
 
