@@ -362,6 +362,31 @@ def test_a_cut_shows_the_older_snapshot_that_the_last_replacement_was_made_from(
     assert lake.snapshots(RAW, OTHER, consistency="cut") == {RAW: "r5", OTHER: "o2"}
 
 
+def test_what_a_correction_of_a_streams_table_read_constrains_no_cut(lake: Server) -> None:
+    dim, part = "db.dim", {"snapshotId": "c1", "replacesTable": False}
+    lake.post(*batch_run("dims", 1, 90, {}, {dim: "d1"}))
+    lake.post(micro_batch("copy", 0, {RAW: read(None, "r5")}, {COPY: on(None, "c0")}))
+    lake.post(*batch_run("backfill", 1, 110, {dim: "d1", RAW: "r2"}, {COPY: part}, parent="c0"))
+    lake.post(*batch_run("dims", 2, 120, {}, {dim: "d2"}, parent="d1"))
+    corrected = lake.snapshots(RAW, COPY, dim, consistency="cut")
+    lake.post(*batch_run("load", 1, 130, {dim: "d1", RAW: "r4"}, {COPY: "c2"}, parent="c1"))
+
+    assert corrected == {RAW: "r5", COPY: "c1", dim: "d2"}
+    assert lake.snapshots(RAW, COPY, dim, consistency="cut") == {RAW: "r4", COPY: "c2", dim: "d1"}
+
+
+def test_what_a_stream_looked_up_constrains_no_cut(lake: Server) -> None:
+    rates = "db.rates"
+    looked_up = {"lookups": [{"namespace": LAKE, "name": rates}]}
+    lake.post(*batch_run("rates", 1, 90, {}, {rates: "x1"}))
+    lake.post(micro_batch("copy", 0, {RAW: "r5", rates: "x1"}, {COPY: "c0"}, **looked_up))
+    lake.post(micro_batch("other", 0, {RAW: "r5", rates: "x1"}, {OTHER: "o0"}))
+    lake.post(*batch_run("rates", 2, 120, {}, {rates: "x2"}, parent="x1"))
+
+    assert lake.snapshots(COPY, rates, consistency="cut") == {COPY: "c0", rates: "x2"}
+    assert lake.snapshots(OTHER, rates, consistency="cut") == {OTHER: "o0", rates: "x1"}
+
+
 def test_a_run_that_reads_its_own_table_counts_it_as_an_input(lake: Server) -> None:
     lake.post(*batch_run("report", 1, 200, {RAW: "r3"}, {BOTH: "b1"}))
     lake.post(*batch_run("report", 2, 210, {RAW: "r4", BOTH: "b1"}, {BOTH: "b2"}))

@@ -11,6 +11,7 @@ from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.changes.snapshots import COMPLETES, NOT_THE_LAST, REPLACES, marked
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions.facts import Table
+from strandline.store.lineage.looked_up import lookups_of
 from strandline.store.lineage.stated_inputs import stated_inputs
 from strandline.store.lineage.unknown_inputs import reading_other_tables_unknown
 from strandline.store.schema.snapshot_views import snapshot_lineage_from
@@ -31,7 +32,8 @@ SELECT snapshot_id FROM snapshots WHERE operation = 'restore' AND dataset_id IN 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """The output of one barrier of a run, or of a batch run, in a table, and the snapshot of
-    each source up to which it read.
+    each source up to which it read: nothing of what a stream looked up, or of what a batch run that
+    corrected a stream's table read.
 
     observed: some of this is not proven. whole: those of the output that show nothing but what
     this read. restored: the snapshot of the table that each restore of the output names, None where
@@ -61,15 +63,34 @@ def checkpoints_of(connection: Connection, table: Table) -> list[Checkpoint]:
             uses.setdefault((row.run_id, row.told_barrier), []).append(row)
     makers = {run for run, _ in uses}
     unsure = reading_other_tables_unknown(connection, makers, table)
-    checkpoints = [_checkpoint(of_one, table, unsure, restores) for of_one in uses.values()]
+    looked_up = lookups_of(connection, {run for run, barrier in uses if barrier})
+    streams = {row.run_id for row in rows if row.told_barrier and _is_written(row, table)}
+    checkpoints = []
+    for mark, of_mark in uses.items():
+        lookups = looked_up.get(mark, ())
+        counted = [row for row in of_mark if row.direction == SINK or row.named_id not in lookups]
+        checkpoint = _checkpoint(counted, table, unsure, restores)
+        if streams and mark[0] not in streams and not _is_anew(counted, table):
+            checkpoint.read.clear()
+        checkpoints.append(checkpoint)
     return [one for one in checkpoints if one.written]
+
+
+def _is_written(row: Any, table: Table) -> bool:
+    return row.direction == SINK and _name(row) == table
+
+
+def _is_anew(uses: Sequence[Any], table: Table) -> bool:
+    """Return whether a run wrote the table anew: then it corrected nothing."""
+    written = [row for row in uses if _is_written(row, table)]
+    return any(row.flags & (REPLACES | COMPLETES) for row in written)
 
 
 def _checkpoint(
     uses: Sequence[Any], table: Table, unsure: Collection[int], restores: Collection[str]
 ) -> Checkpoint:
     """Return what the uses of one barrier of a run, or of a batch run, say of a table."""
-    sinks = [row for row in uses if row.direction == SINK and _name(row) == table]
+    sinks = [row for row in uses if _is_written(row, table)]
     reads = [row for row in uses if row.direction == SOURCE]
     sources = [row for row in reads if _name(row) != table]
     reads_of_itself = [_id(row) for row in reads if _name(row) == table]
@@ -104,7 +125,7 @@ def _id(row: Any) -> str:
 @cache
 def _uses() -> TextClause:
     columns = """used.run_id, used.told_barrier, used.direction, used.dataset_id,
-                 used.snapshot_id, used.approximate_id, used.observed, used.from_snapshot_id, used.flags"""
+                 used.snapshot_id, used.approximate_id, used.observed, used.from_snapshot_id, used.flags, used.named_id"""
     query = f"""SELECT {columns}, place.namespace, place.name
                   FROM ({snapshot_lineage_from(_OF_MAKERS)}) AS used JOIN datasets place ON place.id = used.dataset_id
                  ORDER BY used.at"""

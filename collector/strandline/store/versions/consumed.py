@@ -26,6 +26,7 @@ from strandline.core.changes.snapshots import (
     WAS_EMPTY,
 )
 from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used, WrittenSnapshot
+from strandline.store.lineage.looked_up import lookups_in
 from strandline.store.lineage.rewritten import LONGEST, SAME_ROWS
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
@@ -245,7 +246,7 @@ def commit_of(run: StoredRun, row: Row[Any], uses: Iterable[Any]) -> BarrierComm
     stated = not counted or any(
         use.carries == row.barrier for use, _ in uses if use.direction == SINK
     )
-    lookups = _lookups(row.facet) if not stated else frozenset[Table]()
+    lookups = lookups_in(row.facet) if not stated else frozenset[Table]()
     return BarrierCommitted(
         run.job,
         run.row.run_id,
@@ -338,15 +339,6 @@ def is_certain(use: Row[Any]) -> bool:
     Nothing is derived from less.
     """
     return int(use.rank) >= REPORTED and not use.lossy
-
-
-def _lookups(facet: bytes) -> frozenset[Table]:
-    """The tables that a micro-batch read as they were, and not as streams."""
-    try:
-        found = orjson.loads(expand(facet)).get("lookups") or ()
-        return frozenset((str(one["namespace"]), str(one["name"])) for one in found)
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return frozenset()
 
 
 def batch_jobs(connection: Connection, jobs: Collection[int]) -> set[int]:
