@@ -271,6 +271,22 @@ def test_rollback_by_hand_is_done_when_its_conditions_hold(
     )
 
 
+@pytest.mark.parametrize(("rows", "code"), [([], 0), ([9], 1)], ids=["same rows", "one more"])
+def test_a_table_that_is_optimized_after_a_rollback_by_hand_has_the_same_rows(
+    rows: list[int], code: int, delta: Path, database_url: str
+) -> None:
+    table = DeltaTable(delta)
+    table.restore(1)
+    for row in rows:
+        write_deltalake(table, pa.table({"amount": [row]}), mode="append")
+    table.optimize.compact()
+    table.alter.set_table_properties({"strandline.generation": "2"}, raise_if_not_exists=False)
+
+    assert len(table.file_uris()) == 1
+    assert main(["rollback", str(delta), "2", "--done", "--database-url", database_url], {}) == code
+    assert amounts(delta) == [0, 1, *rows]
+
+
 def test_lost_state_clears_a_delta_table(
     delta: Path, database_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

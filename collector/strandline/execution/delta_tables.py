@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from strandline.core.versions.rollback_statements import GENERATION
 from strandline.errors import RefusedError
+from strandline.store.lineage.rewritten import SAME_ROWS
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -37,15 +38,12 @@ class DeltaTables:
 
     def is_restored(self, location: str, snapshot: str, generation: int) -> bool:
         """Return true if the table has the content of a version, and the generation."""
-        table = _load(location)
-        return _generation(table) >= generation and _files(table) == _files(
-            _load(location, snapshot)
-        )
+        return _generation(_load(location)) >= generation and _shows(location, snapshot)
 
     def restore(self, location: str, snapshot: str, generation: int) -> None:
         """Give the table the content of a version, then the generation."""
         table = _load(location)
-        if _files(table) != _files(_load(location, snapshot)):
+        if not _shows(location, snapshot):
             table.restore(int(snapshot))
         _fence(table, generation)
 
@@ -73,6 +71,19 @@ def _load(location: str, version: str | None = None) -> DeltaTable:
         return DeltaTable(location, version=int(version) if version is not None else None)
     except TableNotFoundError as error:
         raise RefusedError(f"{location}: no Delta table can be reached there") from error
+
+
+def _shows(location: str, snapshot: str) -> bool:
+    """Return whether the table has the rows of a version, also where compactions rewrote them."""
+    table, version = _load(location), int(snapshot)
+    history = {int(one["version"]): str(one["operation"]).lower() for one in table.history()}
+    shown, same = [table.version()], [version]
+    while history.get(shown[-1]) in SAME_ROWS and shown[-1] - 1 in history:
+        shown.append(shown[-1] - 1)
+    while history.get(same[-1] + 1) in SAME_ROWS:
+        same.append(same[-1] + 1)
+    wanted = [_files(_load(location, str(one))) for one in same]
+    return any(_files(_load(location, str(one))) in wanted for one in shown)
 
 
 def _files(table: DeltaTable) -> set[tuple[Any, ...]]:
