@@ -377,7 +377,7 @@ def test_what_a_correction_of_a_streams_table_read_constrains_no_cut(lake: Serve
 
 def test_what_a_stream_looked_up_constrains_no_cut(lake: Server) -> None:
     rates = "db.rates"
-    looked_up = {"lookups": [{"namespace": LAKE, "name": rates}]}
+    looked_up: JSON = {"lookups": [{"namespace": LAKE, "name": rates}]}
     lake.post(*batch_run("rates", 1, 90, {}, {rates: "x1"}))
     lake.post(micro_batch("copy", 0, {RAW: "r5", rates: "x1"}, {COPY: "c0"}, **looked_up))
     lake.post(micro_batch("other", 0, {RAW: "r5", rates: "x1"}, {OTHER: "o0"}))

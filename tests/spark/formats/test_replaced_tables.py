@@ -10,6 +10,7 @@ import pytest
 from fixtures.spark_lake import formats
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm.iceberg_snapshot import Registry, commit_of
+from strandline_spark.model.statement import Snapshot
 
 pytestmark = pytest.mark.spark
 PLACES = {"iceberg": "lake.replaced", "delta": "replaced"}
@@ -27,12 +28,16 @@ class World:
 
     def done(self, statement: str) -> tuple[bool | None, int | None]:
         """Run a statement; return whether it replaced its table, and the number of its rows."""
+        snapshot = self.made(statement)
+        return snapshot.replaces_table, snapshot.number_of_rows
+
+    def made(self, statement: str) -> Snapshot:
+        """Run a statement and return its snapshot."""
         self.queue.clear()
         execution = self.lake.sql(statement.replace("@", self.place))._jdf.queryExecution()
         told = [commit_of(event) for event in iter(self.queue.poll, None)]
         commits = [one for one in told if one is not None]
-        snapshot = PlanReader(self.lake).at_end(execution, commits).outputs[0].dataset.snapshots[0]
-        return snapshot.replaces_table, snapshot.number_of_rows
+        return PlanReader(self.lake).at_end(execution, commits).outputs[0].dataset.snapshots[0]
 
     def dynamic(self, statement: str) -> tuple[bool | None, int | None]:
         """Run it where an overwrite replaces the partitions only that have new rows."""
@@ -71,6 +76,26 @@ def test_an_emptied_table_has_no_rows_and_is_replaced(world: World) -> None:
     assert world.done("INSERT OVERWRITE @.t SELECT id FROM @.t WHERE id > 7") == (True, 0)
     world.done("INSERT INTO @.t VALUES (5)")
     assert world.done("TRUNCATE TABLE @.t") == (True, 0)
+
+
+def test_a_commit_says_whether_its_table_had_no_rows(world: World) -> None:
+    """Also where a property was set since, which makes a version of Delta."""
+    insert = "INSERT INTO @.t VALUES (5)"
+    merge = "MERGE INTO @.t USING @.s ON @.t.id = @.s.id WHEN NOT MATCHED THEN INSERT *"
+    world.lake.sql(f"CREATE TABLE {world.place}.t (id INT) USING {world.kind}")
+    world.lake.sql(f"ALTER TABLE {world.place}.t SET TBLPROPERTIES ('a' = 'b')")
+    first, second = world.made(insert), world.made(insert)
+    world.lake.sql(f"TRUNCATE TABLE {world.place}.t")
+    emptied = world.made(insert)
+    none = f"SELECT * FROM {world.place}.t WHERE false"
+    world.lake.sql(f"CREATE OR REPLACE TABLE {world.place}.t USING {world.kind} AS {none}")
+    world.lake.sql(f"CREATE TABLE {world.place}.s USING {world.kind} AS SELECT 1 AS id")
+    merged = world.made(merge)
+
+    assert [one.was_empty for one in (first, second, emptied)] == [True, False, True]
+    assert merged.was_empty
+    assert not world.made(insert.replace("@.t", "@.s")).was_empty
+    assert not world.made("UPDATE @.s SET id = 3 WHERE true").was_empty
 
 
 def test_delete_update_and_merge_never_replace_a_table(world: World) -> None:
