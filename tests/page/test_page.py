@@ -404,7 +404,7 @@ def test_list_that_is_cut_says_of_how_many(browser: Any, empty_address: str) -> 
 
         page = tab.open("/tables")
 
-        assert page.inner_text("main p.dim").startswith("the first 500 of 600 datasets.")
+        assert page.inner_text("main p.dim").startswith("First 500 of 600 datasets.")
         assert page.locator("tbody tr").count() == 500
 
 

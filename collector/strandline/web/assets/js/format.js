@@ -75,6 +75,6 @@ export const count = (n, one, many = `${one}s`) => `${number(n)} ${n === 1 ? one
 export function listed({ items, more, total }, noun) {
   if (!more) return count(items.length, noun);
   return total
-    ? `the first ${number(items.length)} of ${count(total, noun)}`
-    : `the first ${count(items.length, noun)}; more match`;
+    ? `First ${number(items.length)} of ${count(total, noun)}`
+    : `First ${count(items.length, noun)}; more match`;
 }

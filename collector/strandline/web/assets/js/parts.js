@@ -96,6 +96,10 @@ export function Problem({ error, again }) {
       )}?</p>`
     }
     ${
+      error.status === 404 &&
+      !candidates.length &&
+      html`<p>The search finds names by a part, and ids by their first six characters.</p>`
+    }${
       error.status === undefined &&
       html`<p>The collector cannot be reached from here. <button
         onClick=${again}>Try again</button></p>`

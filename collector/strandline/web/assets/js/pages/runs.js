@@ -61,7 +61,7 @@ export function Runs({ params }) {
       ([value, label]) => html`<option value=${value}>${label}</option>`,
     )}</select></p>
     <${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">
-    ${more ? "the newest " : ""}${runCount(items)}${more ? "; more match" : ""}</p>
+    ${more ? "Newest " : ""}${runCount(items)}${more ? "; more match" : ""}</p>
     <${RunRows} page=${{ items }} empty=${
       (state || since || namespace) && html`<${NoMatch} of="runs" all="/runs" />`
     } />`}<//>`;
