@@ -588,6 +588,27 @@ def test_compacted_snapshot_leads_to_the_snapshot_with_its_rows(
         assert tab.faults == []
 
 
+def test_application_shows_what_its_query_read_long_before_other_runs(
+    browser: Any, empty_address: str
+) -> None:
+    world = World(datetime.now(UTC))
+    application = {"run": {"runId": run_id("app")}, "job": {"namespace": "shop", "name": "app"}}
+    below = {"parent": application}
+    for tab in tab_of(browser, empty_address):
+        for event in (
+            world.event("START", 3600, "app"),
+            world.event("COMPLETE", 3590, "app.query", [table("orders", ["id"])], run_facets=below),
+            world.event("COMPLETE", 3580, "app"),
+            *(world.event("COMPLETE", 60, f"other_{number}") for number in range(301)),
+        ):
+            tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        page = tab.open(f"/run?id={run_id('app')}")
+
+        assert "1 run below it" in page.inner_text("main")
+        assert page.locator("td:has-text('lake.shop.orders')").count() == 1
+
+
 def test_failed_run_shows_its_reason(tab: Tab) -> None:
     page = tab.open(f"/run?id={run_id('nightly.margins')}")
 

@@ -177,7 +177,8 @@ const MOST_CHILDREN_READ = 20;
 function Work({ run }) {
   const found = useData(
     async (signal) => {
-      const { items } = await list("/runs", {}, 300, signal);
+      const during = { since: run.startedAt, until: run.endedAt };
+      const { items } = await list("/runs", during, 300, signal);
       return items.filter((one) => one.parent?.runId === run.runId);
     },
     [run.runId],
