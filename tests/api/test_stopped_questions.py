@@ -240,7 +240,7 @@ def test_newest_question_is_stopped_while_memory_is_short_and_none_begins(
             go_on()
 
     async def ask_all() -> None:
-        asked = Questions(SECONDS, is_short.is_set)
+        asked = Questions(SECONDS, lambda: 0.85 if is_short.is_set() else 0.5)
         asked.start()
         first, newest = (
             asyncio.create_task(asked.answer(fake_request(), "", loop)) for _ in range(2)
@@ -264,3 +264,20 @@ def test_newest_question_is_stopped_while_memory_is_short_and_none_begins(
         await asked.end()
 
     asyncio.run(ask_all())
+
+
+def test_only_question_is_stopped_when_the_memory_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(questions, "LOOK_SECONDS", 0.01)
+
+    async def ask() -> None:
+        asked = Questions(SECONDS, lambda: 0.95)
+        asked.start()
+        try:
+            await asked.answer(fake_request(), "", _loop)
+        finally:
+            await asked.end()
+
+    with pytest.raises(StoppedError, match="needs more memory than the server has left"):
+        asyncio.run(ask())

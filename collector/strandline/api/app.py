@@ -156,9 +156,9 @@ def create_app(
     )
     state.looking = asyncio.Semaphore(LOOKS_AT_ONCE)
     state.stopping = lambda: False
-    memory, short = state.metrics.memory, SHORT * settings.memory_bytes
+    memory, most = state.metrics.memory, settings.memory_bytes
     state.questions = Questions(
-        settings.question_seconds, lambda: bytes_in_use(memory.total, short) > short
+        settings.question_seconds, lambda: bytes_in_use(memory.total, SHORT * most) / most
     )
     state.answer_room = answer_room
     state.room = Room(settings.max_waiting_bytes, state.metrics.waiting_bytes)

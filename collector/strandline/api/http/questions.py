@@ -2,7 +2,8 @@
 
 A few questions run at once, and of one client fewer. Others wait for their turn, up to a bound. A
 question ends when its time is over, when its client has gone, or when the server stops. While the
-memory is short, none begins beside another, and the newest is stopped.
+memory is short, none begins beside another, and the newest is stopped; the only one is stopped when
+the memory is full.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ WAITING, WAITING_OF_CLIENT = 100, 50
 LOOK_SECONDS = 0.25
 END_SECONDS = 1  # that the end of a server waits for questions that are being stopped
 SHORT = 0.8  # of the memory that a server may take: from there on the newest question is stopped
+FULL = 0.9  # from there on the only one, too
 STOPPERS = 4  # threads that interrupt: on PostgreSQL that is a request to the server
 
 Answer = TypeVar("Answer")
@@ -55,12 +57,12 @@ class Question:
 class Questions:
     """The questions of one server; each may run for so many seconds, and wait as long before.
 
-    `is_short` tells whether the memory of the server is short; it is asked in a thread.
+    `memory_used` returns the part of the server's memory that is used; it is called in a thread.
     """
 
-    def __init__(self, seconds: int, is_short: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, seconds: int, memory_used: Callable[[], float] = lambda: 0.0) -> None:
         self._seconds = seconds
-        self._memory_is_short = is_short
+        self._memory_used = memory_used
         self._is_short = False
         self._is_stopping = False
         self._threads = CapacityLimiter(RUNNING)
@@ -146,15 +148,28 @@ class Questions:
             await asyncio.gather(*map(self._look_at, [*self._running, *self._waiting]))
 
     async def _bound_memory(self) -> None:
-        """Stop the newest of several questions while the memory is short, one at a time."""
-        self._is_short = await to_thread.run_sync(self._memory_is_short, limiter=self._stoppers)
+        """Stop the newest question while the memory is short, one at a time.
+
+        The only one is stopped when the memory is full.
+        """
+        used = await to_thread.run_sync(self._memory_used, limiter=self._stoppers)
+        self._is_short = used > SHORT
         if not self._is_short:
             self._give_turns()
             return
         running = list(self._running)
-        if len(running) > 1 and all(one.work.stopped_because is None for one in running):
+        if any(question.work.stopped_because for question in running):
+            return
+        if len(running) > 1:
             reason = "the memory of the server is short; ask again later, or for less"
-            await to_thread.run_sync(running[-1].work.stop, reason, limiter=self._stoppers)
+        elif running and used > FULL:
+            reason = (
+                "the question needs more memory than the server has left: ask for less (depth, "
+                "limit, one column), or give it more with STRANDLINE_MEMORY_BYTES"
+            )
+        else:
+            return
+        await to_thread.run_sync(running[-1].work.stop, reason, limiter=self._stoppers)
 
     async def _look_at(self, question: Question) -> None:
         reason = question.work.stopped_because or await self._reason_to_stop(question)
