@@ -31,6 +31,8 @@ def routes(
     steps: Iterable[WalkStep[Node]], first: Collection[Node], last: Collection[Node]
 ) -> Routes[Node]:
     """Return the paths from any first node (a dataset or column, or a name's jobs) to any last."""
+    # Thousands of columns may be asked for: each step looks its ends up among them.
+    first, last = dict.fromkeys(first), dict.fromkeys(last)
     steps_taken = list(steps)
     forward = _reached(steps_taken, first, onwards=True)
     backward = _reached(steps_taken, last, onwards=False)

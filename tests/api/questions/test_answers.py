@@ -319,7 +319,7 @@ def test_contradictory_parameters_are_rejected(
 
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_parameter")
     assert reason in answer.json()["detail"]
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert reason in err
 
 

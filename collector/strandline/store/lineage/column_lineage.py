@@ -411,16 +411,6 @@ def columns_of(connection: Connection, dataset: Node) -> list[str]:
     return sorted(names - {""})
 
 
-def meet(column: str, other: str) -> bool:
-    """Return whether what is in one column may be in the other.
-
-    All columns, the same one, or a field of it (`item.sku`).
-    """
-    if not column or not other or column == other:
-        return True
-    return column.startswith(f"{other}.") or other.startswith(f"{column}.")
-
-
 def _node(node: Column, distance: int, names: Mapping[int, Answer]) -> Answer:
     name = names[node[0]]
     if not node[1]:

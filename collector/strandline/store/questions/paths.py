@@ -1,8 +1,7 @@
 """The ways from one node to another: between tables and jobs, or between columns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from operator import eq
 from typing import Any
 
 from sqlalchemy import Connection
@@ -13,7 +12,6 @@ from strandline.store.lineage.column_edges import Column
 from strandline.store.lineage.column_lineage import (
     Columns,
     columns_answer,
-    meet,
     shown_columns,
     starts_of,
 )
@@ -81,7 +79,7 @@ def _of_tables(connection: Connection, way: Way) -> Answer:
     )
     ends = frozenset([*first, *last])
     graph = TableGraph(connection, way.view, jobs, known, starts=ends)
-    found, walked = _found(graph, first, last, way, eq)
+    found, walked = _found(graph, first, last, way, _itself)
     for shown, step in found.steps.items():
         graph.reasons[shown] = graph.reasons[step]
     asked = Question(way.first, way.view, Direction.DOWNSTREAM, way.depth, way.most)
@@ -98,11 +96,12 @@ def _ends(found: Routes[Any], first: Sequence[Any], last: Sequence[Any]) -> dict
     return {} if found.distances else dict.fromkeys((first[0], last[0]), 0)
 
 
-Meets = Callable[[Any, Any], bool]
+Around = Callable[[Any], Iterable[Any]]
+"""Returns a node and what it is a part of."""
 
 
 def _found(
-    graph: Graph[Any], first: Sequence[Any], last: Sequence[Any], way: Way, meets: Meets
+    graph: Graph[Any], first: Sequence[Any], last: Sequence[Any], way: Way, around: Around
 ) -> tuple[Routes[Any], Walk[Any]]:
     """Walk back from the end, as most have few sources.
 
@@ -110,28 +109,36 @@ def _found(
     """
     back = walk(graph, last, Direction.UPSTREAM, way.depth, way.most)
     if back.truncated_by in (None, "depth"):
-        return routes(back.steps, _met(first, back, meets), last), back
+        return routes(back.steps, _met(first, back, around), last), back
     onwards = walk(graph, first, Direction.DOWNSTREAM, way.depth, way.most)
     if onwards.truncated_by in (None, "depth"):
-        return routes(onwards.steps, first, _met(last, onwards, meets)), onwards
+        return routes(onwards.steps, first, _met(last, onwards, around)), onwards
     steps: dict[WalkStep[Any], None] = back.steps | onwards.steps
-    return routes(steps, _met(first, back, meets), _met(last, onwards, meets)), back
+    return routes(steps, _met(first, back, around), _met(last, onwards, around)), back
 
 
-def _met(ends: Sequence[Any], found: Walk[Any], meets: Meets) -> list[Any]:
+def _met(ends: Sequence[Any], found: Walk[Any], around: Around) -> list[Any]:
     """The ends, and what a walk found in their place.
 
     The whole table for a column of it, a column for the whole table.
     """
-    return list(
-        dict.fromkeys(
-            [*ends, *(node for node in found.nodes if any(meets(end, node) for end in ends))]
-        )
-    )
+    known, wholes = set(ends), {whole for end in ends for whole in around(end)}
+    met = [node for node in found.nodes if node in wholes or not known.isdisjoint(around(node))]
+    return list(dict.fromkeys([*ends, *met]))
 
 
-def _same_place(end: Column, node: Column) -> bool:
-    return end[0] == node[0] and meet(end[1], node[1])
+def _itself(node: int) -> tuple[int]:
+    return (node,)
+
+
+def _around_column(node: Column) -> Iterator[Column]:
+    """Yield the whole table of a column, the columns that it is a field of, and itself."""
+    dataset, column = node
+    yield dataset, ""
+    for place, sign in enumerate(column):
+        if sign == ".":
+            yield dataset, column[:place]
+    yield node
 
 
 def _of_columns(connection: Connection, way: Way) -> Answer:
@@ -147,7 +154,7 @@ def _of_columns(connection: Connection, way: Way) -> Answer:
         for id_, _ in ids
     )
     graph.starts = frozenset([dataset for dataset, _ in (*first, *last)])
-    found, walked = _found(graph, first, last, way, _same_place)
+    found, walked = _found(graph, first, last, way, _around_column)
     for shown, step in found.steps.items():
         graph.origins[shown] = graph.origins[step]
     whole = Walk(
