@@ -47,7 +47,6 @@ _OPTIONS = (
     (("--auth", "http -a", "https -a"), r"[\s=]+['\"]?[^\s:'\"]+:"),  # of HTTPie
 )
 PROGRAMS = (*(program for programs, _ in _OPTIONS for program in programs), "sudo")
-_COMMAND_START = r"(?<![\w.])(?<!jdbc:)"
 _COMMANDS = [
     (
         programs,
@@ -62,7 +61,7 @@ _NETRC = re.compile(
 # echo x | docker login --password-stdin
 _PIPED = re.compile(
     rf"(?P<head>\b(?:echo|printf)\s+(?:-n\s+)?){_ARGUMENT}"
-    r"(?=['\"]?\s*\|[^\n|]{0,200}\s(?:--password-stdin|--stdin|-S\b|--passphrase-fd|kinit))"
+    r"(?=['\"]?\s*\|[^\n|]{0,200}\s(?:--password-stdin|--stdin|-S\b|--passphrase-fd))"
 )
 # host:port:database:user:password of PostgreSQL's file of passwords
 _PGPASS = re.compile(
