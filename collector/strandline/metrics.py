@@ -128,7 +128,11 @@ class StoreGauges:
         def gauge(name: str, about: str, *labels: str) -> Gauge:
             return Gauge(f"strandline_{name}", about, labels, registry=registry)
 
-        self.runs = gauge("runs", "Runs: running now; lost and failed within a day", "state")
+        about_runs = (
+            "Runs: running now; lost and failed within a day. A run below another of its state "
+            "is not counted again"
+        )
+        self.runs = gauge("runs", about_runs, "state")
         self.dead_letters = gauge("dead_letters", "Stored dead letters")
         self.unread_events = gauge(
             "unread_events", "Stored events that a fault of Strandline kept from being read"
