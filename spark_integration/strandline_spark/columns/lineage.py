@@ -20,12 +20,16 @@ from strandline_spark.plans.tree import Node
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Columns, and what the query gives, for statements that go on from its rows."""
+    """Columns, and what the query gives, for statements that go on from its rows.
+
+    `filled`: the names of all columns that the statement fills, constants too.
+    """
 
     columns: tuple[Column, ...] = ()
     indirect: tuple[Origin, ...] = ()
     opaque: tuple[str, ...] = ()
     given: Scope | None = None
+    filled: tuple[str, ...] = ()
 
     @property
     def origins(self) -> Iterator[tuple[str, str]]:
@@ -61,7 +65,11 @@ def lineage_of(
     ]
     found = (Column(name, origins_of(value)) for name, value in columns)
     return Lineage(
-        tuple(column for column in found if column.origins), _indirect(scope), scope.opaque, scope
+        tuple(column for column in found if column.origins),
+        _indirect(scope),
+        scope.opaque,
+        scope,
+        tuple(name for name, _ in columns),
     )
 
 

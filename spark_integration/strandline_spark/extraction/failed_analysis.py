@@ -151,7 +151,8 @@ def _intended(
 
 def _name_of(target: JavaObject, jvm: Jvm) -> str | None:
     """Return the whole name of a target that is not resolved, or is to be made."""
-    kind = simple_name(target)
+    while (kind := simple_name(target)) == "SubqueryAlias":
+        target = target.child()
     if kind == "ResolvedIdentifier":
         return f"{target.catalog().name()}.{dotted(target.identifier())}"
     if kind == "UnresolvedRelation":

@@ -406,15 +406,16 @@ class PlanReader:
         outputs = self._outputs(parts, execution, happened)
         if parts.doubtful and not all(map(_proven, parts.targets, outputs)):
             return Statement(parts.root.name)
-        return self._grown(self._statement(parts, inputs, outputs))
+        return self._grown(self._statement(parts, inputs, outputs), parts)
 
-    def _grown(self, statement: Statement) -> Statement:
+    def _grown(self, statement: Statement, parts: Parts) -> Statement:
         """Return a statement that added columns to its table with the columns that the table has now."""
         if len(statement.outputs) != 1 or statement.outputs[0].dataset.table is None:
             return statement
         (output,) = statement.outputs
-        own = {field.name for field in output.dataset.schema}
-        if not own or all(column.name in own for column in statement.columns):
+        own = {field.name.lower() for field in output.dataset.schema}
+        lineage = self._resolved[parts][0] if parts in self._resolved else Lineage()
+        if not own or all(name.lower() in own for name in lineage.filled):
             return statement
         try:
             table = self._jvm.session.table(output.dataset.table)
@@ -647,8 +648,10 @@ class PlanReader:
         if snapshot is not None:
             self._made.append(snapshot.snapshot_id)
         statistics = self._statistics(target, execution, snapshot, commits)
-        snapshot = _judged(target, snapshot)
-        return Output(with_snapshot(target.dataset, snapshot), target.operation, statistics)
+        dataset = with_snapshot(target.dataset, _judged(target, snapshot))
+        schema = target.format.written_schema(target.mention, self._jvm)
+        dataset = replace(dataset, schema=tuple(schema) or dataset.schema)
+        return Output(dataset, target.operation, statistics)
 
     def _beside(self, target: Target) -> bool:
         """Return whether a statement that has begun and not ended writes the same table.

@@ -64,6 +64,8 @@ def _save(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         provider=simple_name(plan.dataSource()),
         options=jvm.options(plan.options()),
     )
+    if _keeps_columns(mention, str(plan.mode().toString())):
+        mention = replace(mention, schema=())
     if str(mention.provider).startswith(
         "Kafka"
     ):  # a topic is only ever added to, whatever the mode
@@ -75,6 +77,17 @@ def _save(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     operation = _MODES.get(mode, "create")
     whole = operation != "append" and not in_part
     return [Write(mention, operation, unless_there=mode == "Ignore", whole=whole)]
+
+
+def _keeps_columns(mention: Mention, mode: str) -> bool:
+    """Return whether a database's table may have other columns than the query, or other spellings.
+
+    Only the database knows them.
+    """
+    if mention.provider != "JdbcRelationProvider":
+        return False
+    options = {key.lower(): value.lower() for key, value in mention.options.items()}
+    return mode == "Append" or (mode == "Overwrite" and options.get("truncate") == "true")
 
 
 def _insert(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:

@@ -77,6 +77,13 @@ class Format:
         """Of a table that makes columns of others by itself its schema, and their expressions as SQL."""
         return (), {}
 
+    def written_schema(self, mention: Mention, jvm: Jvm) -> Sequence[Field]:
+        """Return the columns of a table that was written by its path; none if they are not known.
+
+        Such a mention has those of the query, which may leave some of the table's out.
+        """
+        return ()
+
     def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
         """The dataset of a table that does not exist yet."""
         return None

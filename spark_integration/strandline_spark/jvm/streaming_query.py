@@ -27,11 +27,11 @@ _ENDS = ("AvailableNowTrigger", "OneTimeTrigger")
 class StreamHandle:
     """Asks a StreamExecution. Taken while the query runs, because Spark forgets it when it ends."""
 
-    def __init__(self, execution: Any, checkpoint: str | None = None) -> None:
+    def __init__(self, execution: Any) -> None:
         self._execution = execution
         self.ends_by_itself = False
         self.name: str | None = None
-        self.checkpoint = checkpoint
+        self.checkpoint: str | None = None
         self._names: list[str] = []
         self._begun: list[str | None] | None = None
         self._newest: tuple[int, list[str | None]] = (

@@ -249,17 +249,22 @@ def test_stored_metadata_of_files_are_a_column_of_their_table(orders: Any) -> No
 
 
 @needs("iceberg")
-def test_column_that_an_append_adds_has_its_origin(orders: Any, queue: EventQueue) -> None:
+@pytest.mark.parametrize(
+    ("added", "origins"), [("upper(status)", ["status <- status TRANSFORMATION"]), ("'new'", [])]
+)
+def test_column_that_an_append_adds_is_the_tables_with_its_origin(
+    orders: Any, queue: EventQueue, added: str, origins: list[str]
+) -> None:
     spark = orders.sparkSession
     spark.sql(
-        "CREATE TABLE lake.db.growing (id BIGINT) USING iceberg"
+        "CREATE OR REPLACE TABLE lake.db.growing (id BIGINT) USING iceberg"
         " TBLPROPERTIES ('write.spark.accept-any-schema' = 'true')"
     )
-    more = orders.selectExpr("id", "upper(status) AS status")
+    more = orders.selectExpr("id", f"{added} AS status")
     more.writeTo("lake.db.growing").option("mergeSchema", "true").append()
     events = list(iter(lambda: queue.poll(3000), None))
     ends = [event for event in events if class_name(event).endswith("SQLExecutionEnd")]
     statement = PlanReader(spark).at_end(ends[-1].qe())
 
-    assert column_origins(statement) == ["id <- id IDENTITY", "status <- status TRANSFORMATION"]
+    assert column_origins(statement) == ["id <- id IDENTITY", *origins]
     assert [field.name for field in statement.outputs[0].dataset.schema] == ["id", "status"]

@@ -74,7 +74,7 @@ def test_explicit_value_of_a_generated_column_wins(lake: Any) -> None:
     assert rows(lake, sql)[-1] == "twice <- visits.id = (2 * id)"
 
 
-def test_append_by_path_has_column_lineage(lake: Any) -> None:
+def test_append_by_path_has_all_columns_of_the_table_and_their_lineage(lake: Any) -> None:
     path = lake.sql("DESCRIBE DETAIL generated.days").select("location").first()[0]
     context = lake.sparkContext
     queue = EventQueue(context._gateway, 1000)
@@ -92,7 +92,9 @@ def test_append_by_path_has_column_lineage(lake: Any) -> None:
     save = next(
         qe for qe in executions if class_name(qe.analyzed()).endswith("SaveIntoDataSourceCommand")
     )
-    columns = PlanReader(lake).at_start(save).columns
+    reader = PlanReader(lake)
+    columns = reader.at_start(save).columns
+    (output,) = reader.at_end(save).outputs
 
     assert [(column.name, [o.column for o in column.origins]) for column in columns] == [
         ("id", ["id"]),
@@ -100,6 +102,7 @@ def test_append_by_path_has_column_lineage(lake: Any) -> None:
         ("day", ["at"]),
         ("twice", ["id"]),
     ]
+    assert [field.name for field in output.dataset.schema] == ["id", "at", "day", "twice"]
 
 
 def test_merge_insert_clause_has_column_lineage(lake: Any) -> None:

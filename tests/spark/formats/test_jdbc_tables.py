@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fixtures.spark_lake import needs
+from fixtures.spark_lake.analysis import next_event
+from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.formats.jdbc.datasets import FORMAT
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm.client import Jvm
+from strandline_spark.jvm.client import Jvm, class_name
+from strandline_spark.jvm.event_queue import EventQueue
 
 pytestmark = pytest.mark.spark
 
@@ -43,3 +49,25 @@ def test_tables_of_a_from_clause_are_read(lake: Any, text: str, names: list[str]
 def test_query_in_the_databases_own_dialect_is_said_to_be_unread(lake: Any, text: str) -> None:
     with pytest.raises(LookupError, match="dialect"):
         tables(lake, text)
+
+
+@needs("iceberg")  # whose jars have the driver
+def test_append_does_not_tell_the_columns_of_the_table(
+    lake: Any, queue: EventQueue, tmp_path: Path
+) -> None:
+    options = {"url": f"jdbc:sqlite:{tmp_path}/shop.db", "driver": "org.sqlite.JDBC"}
+    with sqlite3.connect(tmp_path / "shop.db") as database:
+        database.execute("CREATE TABLE people (ID INTEGER, Name TEXT, City TEXT)")
+
+    def columns(mode: str, **more: str) -> list[str]:
+        """Return the columns of the table that a write reports."""
+        writer = lake.sql("SELECT 1L AS id, 'ann' AS name").write.format("jdbc")
+        writer.options(dbtable="people", **options, **more).mode(mode).save()
+        ended = iter(lambda: next_event(queue, "SQLExecutionEnd").qe(), None)
+        save = next(qe for qe in ended if class_name(qe.analyzed()).endswith("SourceCommand"))
+        (output,) = PlanReader(lake).at_end(save).outputs
+        return [field.name for field in output.dataset.schema]
+
+    assert columns("append") == []
+    assert columns("overwrite", truncate="true") == []
+    assert columns("overwrite") == ["id", "name"]  # the table is made anew

@@ -103,6 +103,10 @@ def test_failed_insert_into_several_tables_names_each(lake: Any) -> None:
         ("INSERT INTO failed.nowhere SELECT 1", "failed.nowhere"),
         ("CREATE TABLE failed.new USING parquet AS SELECT missing FROM failed.p", "failed.new"),
         ("INSERT INTO failed.`a.b` SELECT 1", "failed.`a.b`"),
+        (
+            "MERGE INTO failed.nowhere AS t USING failed.p ON t.id = p.id WHEN MATCHED THEN DELETE",
+            "failed.nowhere",
+        ),
     ],
 )
 def test_failed_statement_whose_target_is_not_there_has_its_name(

@@ -125,21 +125,13 @@ class Delta(Format):
             (symlink,),
         )
 
+    def written_schema(self, mention: Mention, jvm: Jvm) -> Sequence[Field]:
+        named = mention.table or mention.catalog_table or mention.identifier
+        schema = self._schema_of_log(mention, jvm) if named is None else ""
+        return fields_in(schema) if schema else ()
+
     def generated(self, mention: Mention, jvm: Jvm) -> tuple[Sequence[Field], Mapping[str, str]]:
-        location = self._location(mention)
-        try:
-            log = (
-                jvm.static(_PACKAGE + "DeltaLog", "forTable")(fetched(jvm.session), location)
-                if location
-                else None
-            )
-            schema = (
-                str(log.unsafeVolatileSnapshot().metadata().schemaString())
-                if log is not None
-                else ""
-            )
-        except JAVA_FAILED:
-            return (), {}
+        schema = self._schema_of_log(mention, jvm)
         if _GENERATED not in schema:
             return (), {}
         columns = {
@@ -150,6 +142,17 @@ class Delta(Format):
             for name, metadata in columns.items()
             if _GENERATED in metadata
         }
+
+    def _schema_of_log(self, mention: Mention, jvm: Jvm) -> str:
+        """Return the schema of a table as JSON; empty if there is no table."""
+        location = self._location(mention)
+        if location is None:
+            return ""
+        try:
+            log = jvm.static(_PACKAGE + "DeltaLog", "forTable")(fetched(jvm.session), location)
+            return str(log.unsafeVolatileSnapshot().metadata().schemaString())
+        except JAVA_FAILED:
+            return ""
 
     def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
         if (named := self._by_command(mention, jvm)) is not None:

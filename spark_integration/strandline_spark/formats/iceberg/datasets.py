@@ -291,7 +291,9 @@ class Iceberg(Format):
                     observed=observed,
                 )
             as_json = _json_of(found, jvm)
-        read = _snapshot_of_json(as_json, from_snapshot_id, observed)
+        read = replace(
+            _snapshot_of_json(as_json), from_snapshot_id=from_snapshot_id, observed=observed
+        )
         read = with_branch_of_read(read, table, "wap.id" in as_json.get("summary", {}), jvm)
 
         def at(id_: str) -> Snapshot | None:
@@ -449,10 +451,8 @@ def _current(table: JavaObject, jvm: Jvm) -> str | None:
     return str(jvm.static(_PARSER, "toJson")(current)) if current is not None else None
 
 
-def _of(
-    snapshot: JavaObject, jvm: Jvm, from_snapshot_id: str | None = None, observed: bool = False
-) -> Snapshot:
-    return _snapshot_of_json(_json_of(snapshot, jvm), from_snapshot_id, observed)
+def _of(snapshot: JavaObject, jvm: Jvm) -> Snapshot:
+    return _snapshot_of_json(_json_of(snapshot, jvm))
 
 
 def _json_of(snapshot: JavaObject, jvm: Jvm) -> Mapping[str, Any]:
@@ -460,9 +460,7 @@ def _json_of(snapshot: JavaObject, jvm: Jvm) -> Mapping[str, Any]:
     return as_json
 
 
-def _snapshot_of_json(
-    as_json: Mapping[str, Any], from_snapshot_id: str | None, observed: bool
-) -> Snapshot:
+def _snapshot_of_json(as_json: Mapping[str, Any]) -> Snapshot:
     summary, parent = as_json.get("summary") or {}, as_json.get("parent-snapshot-id")
     replaces, rows = replaces_table(summary), summary.get("added-records")
     if replaces and rows is None:
@@ -471,14 +469,14 @@ def _snapshot_of_json(
         "iceberg",
         str(as_json["snapshot-id"]),
         str(parent) if parent is not None else None,
-        from_snapshot_id,
-        stated_barrier(summary),
-        datetime.fromtimestamp(as_json["timestamp-ms"] / 1000, timezone.utc).isoformat(),
-        str(summary.get("operation")),
-        int(rows) if rows is not None else None,
-        observed,
-        summary.get(GROUP),
-        generation_of(summary),
+        barrier_id=stated_barrier(summary),
+        committed_at=datetime.fromtimestamp(
+            as_json["timestamp-ms"] / 1000, timezone.utc
+        ).isoformat(),
+        operation=str(summary.get("operation")),
+        number_of_rows=int(rows) if rows is not None else None,
+        group=summary.get(GROUP),
+        generation=generation_of(summary),
         replaces_table=replaces,
         was_empty=was_empty(summary),
     )
