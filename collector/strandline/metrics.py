@@ -112,7 +112,8 @@ class Memory(Collector):
 
 def _resident(process: int | str) -> int:
     try:
-        pages = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]
+        with Path(f"/proc/{process}/statm").open("rb", buffering=0) as statm:
+            pages = statm.read().split()[1]
     except OSError:
         return 0
     return int(pages) * os.sysconf("SC_PAGE_SIZE")

@@ -30,8 +30,10 @@ def trim_heap() -> None:
 
 def bytes_in_use(resident: Callable[[], int], bound: float) -> int:
     """Return the resident bytes; beyond the bound, free pages are given back first."""
-    if resident() > bound:
-        trim_heap()
+    size = resident()
+    if size <= bound:
+        return size
+    trim_heap()
     return resident()
 
 
