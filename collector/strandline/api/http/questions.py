@@ -19,7 +19,7 @@ from strandline.core.stopping import CURRENT, Work
 from strandline.errors import OverloadError, StoppedError
 from strandline.store.sql.engine import interrupt
 
-RUNNING, RUNNING_OF_CLIENT = 4, 3  # each more adds to the time that all others wait for the GIL
+RUNNING, RUNNING_OF_CLIENT = 4, 2  # each more adds to the time that all others wait for the GIL
 WAITING, WAITING_OF_CLIENT = 100, 50
 LOOK_SECONDS = 0.25
 END_SECONDS = 1  # that the end of a server waits for questions that are being stopped
