@@ -8,9 +8,10 @@ completes, if it is of a group and its snapshots are proven.
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 import orjson
@@ -25,7 +26,16 @@ from strandline.core.changes.snapshots import (
     SKIPPED_CHANGES,
     WAS_EMPTY,
 )
-from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used, WrittenSnapshot
+from strandline.core.openlineage.run_states import NAMES
+from strandline.core.versions.facts import (
+    BarrierCommitted,
+    Job,
+    RunEnded,
+    RunStarted,
+    Table,
+    Used,
+    WrittenSnapshot,
+)
 from strandline.store.lineage.looked_up import lookups_in
 from strandline.store.lineage.rewritten import LONGEST, SAME_ROWS
 from strandline.store.schema.dataset_tables import datasets
@@ -46,23 +56,32 @@ canonical = datasets.alias("canonical")
 Marks = Sequence[tuple[int, int]]
 
 
-class StoredRun(Protocol):
-    """A run as stored, with the group that its job names."""
+@dataclass(frozen=True, slots=True)
+class StartedRun:
+    """A run as stored, with the group that its barriers name."""
 
-    @property
-    def row(self) -> Row[Any]:
-        """Its row."""
-        ...
+    row: Row[Any]
+    job: Job
+    group: str | None
+    reads: tuple[Table, ...]
+    writes: tuple[Table, ...]
+    batch: bool = False
 
-    @property
-    def job(self) -> Job:
-        """Its job."""
-        ...
+    def started(self) -> RunStarted | None:
+        """Return the start of a real run; None for one that was only planned."""
+        if self.row.started_at is None:
+            return None
+        at, seen = self.row.started_at / MICRO, self.row.received_at / MICRO
+        return RunStarted(
+            self.job, self.row.run_id, at, self.group, self.reads, self.writes, seen, self.batch
+        )
 
-    @property
-    def group(self) -> str | None:
-        """The group of its job."""
-        ...
+    def ended(self) -> RunEnded | None:
+        """Return the end of the run, if it ended."""
+        if self.row.ended_at is None:
+            return None
+        ended, heard = self.row.ended_at / MICRO, self.row.received_at / MICRO
+        return RunEnded(self.job, self.row.run_id, ended, NAMES[self.row.state], heard)
 
 
 def uses_of(connection: Connection, marks: Marks) -> dict[tuple[int, int], list[Any]]:
@@ -234,7 +253,7 @@ def _made() -> Select[Any]:
     )
 
 
-def commit_of(run: StoredRun, row: Row[Any], uses: Iterable[Any]) -> BarrierCommitted:
+def commit_of(run: StartedRun, row: Row[Any], uses: Iterable[Any]) -> BarrierCommitted:
     """The commit of a micro-batch.
 
     It states its barrier, or else its number says only which micro-batch it is.
@@ -358,7 +377,7 @@ def _is_batch(body: bytes) -> bool:
 
 
 def batch_commits(
-    connection: Connection, runs: Mapping[int, StoredRun]
+    connection: Connection, runs: Mapping[int, StartedRun]
 ) -> dict[int, BarrierCommitted]:
     """Return the commits of the runs that are completed batch runs of a group."""
     ended = {id_: run for id_, run in runs.items() if _is_ended_batch(run)}
@@ -374,11 +393,11 @@ def batch_commits(
     return commits
 
 
-def _is_ended_batch(run: StoredRun) -> bool:
+def _is_ended_batch(run: StartedRun) -> bool:
     return run.row.state == COMPLETE and not run.row.streaming
 
 
-def _of_groups(connection: Connection, ended: Mapping[int, StoredRun]) -> dict[int, StoredRun]:
+def _of_groups(connection: Connection, ended: Mapping[int, StartedRun]) -> dict[int, StartedRun]:
     """Those that state their group themselves, or name none."""
     marked = _with_group(connection, [id_ for id_, run in ended.items() if run.group is not None])
     return {id_: run for id_, run in ended.items() if run.group is None or id_ in marked}
@@ -395,7 +414,7 @@ def _with_group(connection: Connection, runs: Sequence[int]) -> set[int]:
     return set(connection.scalars(select(held.c.entity_id)))
 
 
-def _batch_commit(run: StoredRun, uses: Sequence[Any]) -> BarrierCommitted | None:
+def _batch_commit(run: StartedRun, uses: Sequence[Any]) -> BarrierCommitted | None:
     written = [use for use, _ in uses if use.direction == SINK]
     contributes = written and all(use.operation not in NO_CONTRIBUTION for use in written)
     if not contributes or run.row.started_at is None or run.row.ended_at is None:

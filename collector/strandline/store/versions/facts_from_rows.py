@@ -6,17 +6,15 @@ and in which order news tell of a run.
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Connection, Select, select
 
 from strandline.core.changes.rows import ELSEWHERE
 from strandline.core.openlineage.facets import DATASET
-from strandline.core.openlineage.run_states import NAMES
-from strandline.core.versions.facts import BarrierCommitted, Fact, Job, RunEnded, RunStarted, Table
+from strandline.core.versions.facts import BarrierCommitted, Fact, Table
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
 from strandline.store.schema.run_tables import job_groups, jobs, runs
@@ -24,42 +22,19 @@ from strandline.store.schema.snapshot_tables import job_barriers
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import among_given, pairs_given
-from strandline.store.versions.consumed import batch_commits, batch_jobs, commit_of, uses_of
+from strandline.store.versions.consumed import (
+    StartedRun,
+    batch_commits,
+    batch_jobs,
+    commit_of,
+    uses_of,
+)
 from strandline.store.versions.fact_log import RUN, VersionNews
 from strandline.store.versions.renamed_tables import called
 
 COMMITTED = 2
-MICRO = 1_000_000
 
 canonical = datasets.alias("canonical")
-
-
-@dataclass(frozen=True, slots=True)
-class StartedRun:
-    """A run as stored, with the group that its barriers name."""
-
-    row: Row[Any]
-    job: Job
-    group: str | None
-    reads: tuple[Table, ...]
-    writes: tuple[Table, ...]
-    batch: bool = False
-
-    def started(self) -> RunStarted | None:
-        """Return the start of a real run; None for one that was only planned."""
-        if self.row.started_at is None:
-            return None
-        at, seen = self.row.started_at / MICRO, self.row.received_at / MICRO
-        return RunStarted(
-            self.job, self.row.run_id, at, self.group, self.reads, self.writes, seen, self.batch
-        )
-
-    def ended(self) -> RunEnded | None:
-        """Return the end of the run, if it ended."""
-        if self.row.ended_at is None:
-            return None
-        ended, heard = self.row.ended_at / MICRO, self.row.received_at / MICRO
-        return RunEnded(self.job, self.row.run_id, ended, NAMES[self.row.state], heard)
 
 
 def facts_of(connection: Connection, news: Sequence[VersionNews]) -> list[Fact]:
