@@ -11,7 +11,7 @@ from fixtures.spark_lake import formats
 from strandline.core.versions.rollback_statements import GENERATION, StoredTable, clear, restore
 from strandline.execution.delta_tables import DeltaTables
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["by name", "by location"])
