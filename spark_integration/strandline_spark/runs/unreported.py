@@ -11,8 +11,9 @@ import inspect
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import wraps
 from itertools import count
 from typing import Any
@@ -21,6 +22,7 @@ from weakref import WeakSet
 from py4j.protocol import Py4JError
 from pyspark import __version__ as spark_version
 from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql.utils import get_lit_sql_str
 
 from strandline_spark.conf import JOB_NAME
 from strandline_spark.extraction.unreported_statements import RefusedWrite, SqlText, Unreported
@@ -42,6 +44,9 @@ _METHODS = {
 }
 _TARGETS = ("path", "tableName", "name")  # parameters
 _CALL = re.compile(r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*CALL\b", re.IGNORECASE)
+_PARAMETER = re.compile(  # by name or position, behind what may only look like one
+    r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|::)|:(\w+)|\?""", re.DOTALL
+)
 _EXECUTED, _STREAMED = ".SQLExecution$", ".execution.streaming."
 _REPORTS_ANALYSIS = int(spark_version.partition(".")[0]) >= 4  # of SQL, by an execution "analyze"
 _DEFAULT_CATALOG = "spark.sql.defaultCatalog"
@@ -141,27 +146,37 @@ def _noting_sql(plain: Callable[..., Any]) -> Callable[..., Any]:
             result = plain(self, sqlQuery, *args, **kwargs)
         except Exception as error:
             if _watching:
-                _note_sql(self, sqlQuery, kwargs, begun, error)
+                _note_sql(self, sqlQuery, args, kwargs, begun, error)
             raise
         if _watching:
-            _note_sql(self, sqlQuery, kwargs, begun, None)
+            _note_sql(self, sqlQuery, args, kwargs, begun, None)
         return result
 
     return sql
 
 
 def _note_sql(
-    session: Any, text: str, named: Mapping[str, Any], begun: float, error: Exception | None
+    session: Any,
+    text: str,
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
+    begun: float,
+    error: Exception | None,
 ) -> None:
     """Note a CALL, and a statement that failed before anything was executed."""
     try:
         if isinstance(error, ParseException):
             return
-        if not _CALL.match(text):
+        is_call = _CALL.match(text) is not None
+        if not is_call:
             in_analysis = _REPORTS_ANALYSIS and isinstance(error, AnalysisException)
             if error is None or in_analysis or _is_reported(error):
                 return
-        _add(SqlText, session, begun, error, text=_formatted(session, text, named))
+        text = _formatted(session, text, named)
+        parameters = args[0] if args else named.get("args")
+        if is_call and parameters:
+            text = with_values(text, parameters)
+        _add(SqlText, session, begun, error, text=text)
     except Exception as fault:
         swallowed("a SQL statement without an execution is not reported", fault)
 
@@ -178,6 +193,26 @@ def _formatted(session: Any, text: str, named: Mapping[str, Any]) -> str:
         return str(formatter.format(text, **values))
     finally:
         formatter.clear()
+
+
+def with_values(text: str, parameters: Mapping[str, Any] | Sequence[Any]) -> str:
+    """Return a text with the values of its parameters in their places.
+
+    >>> with_values("CALL s.f(t => :t, 'is it :t?', n => :n)", {"t": "db.t", "n": 7})
+    "CALL s.f(t => 'db.t', 'is it :t?', n => 7)"
+    """
+    values: dict[Any, Any]
+    values = dict(parameters if isinstance(parameters, Mapping) else enumerate(parameters))
+    positions = count()
+    return _PARAMETER.sub(
+        lambda match: match[1] or _literal(values[match[2] or next(positions)]), text
+    )
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value}'"
+    return get_lit_sql_str(value) if isinstance(value, str) else str(value)
 
 
 def _is_reported(error: Exception) -> bool:

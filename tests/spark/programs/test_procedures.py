@@ -32,7 +32,8 @@ spark.sql("CREATE TABLE lake.db.added (id BIGINT, d STRING) USING iceberg PARTIT
 spark.sql("CREATE TABLE lake.db.files (id BIGINT) USING iceberg")
 spark.sql("CALL lake.system.snapshot({source}, 'lake.db.copied')", source="spark_catalog.old.p").collect()
 spark.sql("USE lake.db")
-spark.sql("CALL system.add_files(table => 'added', source_table => 'old.p', partition_filter => map('d', 'x'))")
+adding = "CALL system.add_files(table => :added, source_table => 'old.p', partition_filter => map('d', :d))"
+spark.sql(adding, args={"added": "added", "d": "x"})
 spark.sql("USE spark_catalog.default")
 spark.sql(f"/* from files */ call lake.system.add_files('db.files', '`parquet`.`{home}/files`')")
 for source in ("nowhere", "files"):
@@ -59,7 +60,7 @@ ids = lambda: [row[0] for row in spark.sql("SELECT snapshot_id FROM lake.db.t.sn
 for number in range(2):
     spark.sql(f"INSERT INTO lake.db.t VALUES ({number})")
 first, second = ids()
-spark.sql(f"CALL lake.system.rollback_to_snapshot('db.t', {first})").collect()
+spark.sql("CALL lake.system.rollback_to_snapshot('db.t', ?)", [first]).collect()
 spark.sql(f"CALL lake.system.set_current_snapshot(table => 'db.t', snapshot_id => {second})")
 spark.conf.set("spark.wap.id", "nightly")
 spark.sql("INSERT INTO lake.db.t SELECT id FROM lake.db.s")
