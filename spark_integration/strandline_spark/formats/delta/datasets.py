@@ -150,7 +150,8 @@ class Delta(Format):
             return ""
         try:
             log = jvm.static(_PACKAGE + "DeltaLog", "forTable")(fetched(jvm.session), location)
-            return str(log.unsafeVolatileSnapshot().metadata().schemaString())
+            schema = log.unsafeVolatileSnapshot().metadata().schemaString()
+            return str(schema) if schema is not None else ""  # before the first version
         except JAVA_FAILED:
             return ""
 
