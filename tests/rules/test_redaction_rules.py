@@ -37,6 +37,19 @@ def test_each_form_hides_and_keeps_its_examples(
     assert [body for body in bodies if not has_secret(body)] == []
 
 
+def test_a_dictionary_of_cookies_loses_its_values_alone() -> None:
+    text = 'cookies={{"jwt": "{}", "lang": lang, "session": "{}"}}; x = {{"a": "b"}}'
+    jwt = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJlMTIzNDU2"
+
+    assert redact_text(text.format(jwt, "x y")) == text.format("[redacted]", "[redacted]")
+
+
+def test_a_command_that_lost_its_secret_leaves_the_literals_behind_it() -> None:
+    text = "SELECT 1; sshpass -p {} x; SELECT 'docker login -u a', ' -p x y'"
+
+    assert redact_text(text.format("hunter2hunter2")) == text.format("[redacted]")
+
+
 @pytest.mark.parametrize(("hides", "keeps"), TOKENS.values(), ids=TOKENS)
 def test_each_token_is_recognized_by_its_form(
     hides: tuple[str, ...], keeps: tuple[str, ...]
@@ -183,6 +196,16 @@ HOSTILE = [
     "access_key = '" + "a/" * LONG + "'",
     "x-sk-" * LONG,
     "CALL " + "a." * LONG,
+    "CALL a(b=>" * (LONG // 10),
+    "CALL a(b=>c() " * (LONG // 10),
+    "CALL a(b=>" + "c()" * LONG,
+    "CALL a(b=>c)" + " " * LONG + "x",
+    "echo a | sudo" + " -a" * LONG,
+    "echo a | sudo -a " * (LONG // 10),
+    "cookies={'a':b,'cookies':cookies={" * (LONG // 20),
+    "cookies={" + "'a':cookies=," * (LONG // 10),
+    "SELECT " + "'curl -u', " * (LONG // 10),
+    "SELECT '" + "curl -u a:b ', 'curl -u a:" * (LONG // 20),
     "x://?{" * LONG + "'=",
     "s3://a/" + "?a" * LONG,
     "password for " * LONG,

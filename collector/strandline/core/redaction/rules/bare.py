@@ -200,21 +200,39 @@ def stated(mention: Mention) -> Value | None:
 
 
 _COOKIE_HEADER = re.compile(r"(?:set-)?cookie", re.IGNORECASE)
-_COOKIE_MAP = re.compile(r"\{\s*\\*['\"][\w.-]{1,100}\\*['\"]\s*:\s*")
+# One entry of a dictionary, with its value if that is a variable
+_COOKIE_ENTRY = re.compile(
+    r"\s*[{,]\s*\\*['\"][\w.-]{1,100}\\*['\"]\s*:\s*(?:[^\s'\"\\,{}][^'\"\\,{}]*(?=,))?"
+)
 _COOKIES = re.compile(r"[^\s'\"][^\r\n'\"]*")
 
 
 def cookies(mention: Mention) -> Value | None:
-    """Find the line behind `Cookie:`, the header's value in quotes, `cookies={"session": "x"}`."""
-    if mention.sign == "=":
-        first = _COOKIE_MAP.match(mention.text, mention.at)
-        return quoted_at(mention.text, first.end()) if first else None
+    """Find the line behind `Cookie:`, or the header's value in quotes."""
     if not mention.name.lower().endswith("cookie"):
         return None
     if _COOKIE_HEADER.fullmatch(mention.name) and mention.close:
         return quoted_at(mention.text, mention.at)
     line = _COOKIES.match(mention.text, mention.at)
     return Value(mention.at, line.end(), line.end()) if line else None
+
+
+def cookie_entries(mention: Mention) -> list[Value]:
+    """Find the values in `cookies={"lang": "x", "session": "x"}`.
+
+    Cookies by another name may be biscuits: there only values of letters and digits are chosen.
+    """
+    text, at = mention.text, mention.at
+    if not text.startswith("{", at):
+        return []
+    is_certain = mention.name.lower().rpartition(".")[2] == "cookies"
+    values = []
+    while entry := _COOKIE_ENTRY.match(text, at):
+        value = quoted_at(text, entry.end())
+        if value and (is_certain or is_mixed(mention.content(value))):
+            values.append(value)
+        at = value.after if value else entry.end()
+    return values
 
 
 def number(mention: Mention) -> Value | None:

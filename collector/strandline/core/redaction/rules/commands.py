@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from .sql import Outline
+from .sql import Outline, outline_of
 from .values import is_harmless
 
 _ARGUMENT = (
@@ -14,7 +14,7 @@ _LINE = r"\b[^\n|;&]{0,300}?\s"
 _ITEM = r"\b[^\n|;&]{0,300}?[\s'\"]"
 # Programs, and what stands between them and a password.
 _OPTIONS = (
-    (("mysql", "mariadb"), rf"[\w-]{{0,20}}{_ITEM}-p(?=[^\s'\"])|{_LINE}-p(?=['\"])"),
+    (("mysql", "mariadb"), rf"[\w-]{{0,20}}(?:{_ITEM}-p(?=[^\s'\"])|{_LINE}-p(?=['\"]))"),
     (("sqlcmd", "bcp", "isql"), rf"{_LINE}-P\s?"),
     (("redis-cli",), rf"{_LINE}-a\s+"),
     (("ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami"), rf"{_LINE}-w\s+"),
@@ -61,7 +61,8 @@ _NETRC = re.compile(
 # echo x | docker login --password-stdin
 _PIPED = re.compile(
     rf"(?P<head>\b(?:echo|printf)\s+(?:-n\s+)?){_ARGUMENT}"
-    r"(?=['\"]?\s*\|[^\n|]{0,200}\s(?:--password-stdin|--stdin|-S\b|--passphrase-fd))"
+    r"(?=['\"]?\s*\|[^\n|]{0,200}(?:\s--(?:password-stdin|stdin|passphrase-fd)|"
+    r"\bsudo(?:\s+-\w+(?:\s+\w+)?){0,3}?\s+-\w{0,8}S\b))"
 )
 # host:port:database:user:password of PostgreSQL's file of passwords
 _PGPASS = re.compile(
@@ -107,7 +108,7 @@ def hide_in_commands(text: str, outline: Outline, gone: str) -> str:
 
     for programs, pattern in _COMMANDS:
         if any(program in text for program in programs):
-            text = _sub_outside_parts(pattern, hidden, text, outline)
+            text, outline = _sub_outside_parts(pattern, hidden, text, outline)
     if "|" in text:
         text = _PIPED.sub(hidden, text)
     if "login" in text:
@@ -123,17 +124,27 @@ def hide_in_commands(text: str, outline: Outline, gone: str) -> str:
 
 def _sub_outside_parts(
     pattern: re.Pattern[str], hidden: Callable[[re.Match[str]], str], text: str, outline: Outline
-) -> str:
-    """Replace matches in a text; none begins in one literal of SQL and ends behind it.
+) -> tuple[str, Outline]:
+    """Replace the matches that begin outside of the literals and comments of SQL.
 
-    Literals and comments were redacted before, each by itself.
+    Literals and comments were redacted before, each by itself. Return the text and its outline.
     """
+    parts = outline.parts
     pieces: list[str] = []
-    end = 0
-    for part in outline.parts if len(text) == len(outline.text) else ():
-        pieces += [pattern.sub(hidden, text[end : part.start]), text[part.start : part.end]]
-        end = part.end
-    return "".join([*pieces, pattern.sub(hidden, text[end:])])
+    end = at = number = 0
+    while command := pattern.search(text, at):
+        start = command.start()
+        while number < len(parts) and parts[number].end <= start:
+            number += 1
+        if number < len(parts) and parts[number].start <= start:
+            at = parts[number].end
+            continue
+        pieces += [text[end:start], hidden(command)]
+        end = at = command.end()
+    changed = "".join([*pieces, text[end:]])
+    if changed == text:
+        return text, outline
+    return changed, outline_of(changed, is_part=outline.is_part)
 
 
 def _hidden_oracle_login(login: re.Match[str], gone: str) -> str:

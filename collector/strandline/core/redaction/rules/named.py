@@ -4,7 +4,17 @@ For each sign behind the name there are the ways in which SQL, code, shells, set
 prose write a value.
 """
 
-from .bare import assigned, braced, cookies, mapped, number, option, setting, stated
+from .bare import (
+    assigned,
+    braced,
+    cookie_entries,
+    cookies,
+    mapped,
+    number,
+    option,
+    setting,
+    stated,
+)
 from .mentions import Mention, next_mention
 from .prose import announced, followed, said
 from .quoted import (
@@ -65,25 +75,29 @@ def hide_named(text: str, outline: Outline, gone: str) -> str:
         if count > MENTIONS:
             return gone
         at = mention.end
-        value = _value_of(mention)
-        if value is None:
-            continue
-        value = whole(text, value)
-        at = max(value.end, at)
-        content = text[value.start : value.end]
-        if not content or content.startswith(gone) or is_harmless(content):
-            continue
-        # A number in JSON gets the quotes that it did not have.
-        is_number = value.start == mention.at and NUMBER.match(content)
-        quote = mention.close if is_number and mention.close.endswith('"') else ""
-        pieces += [text[end : value.start], quote, gone, quote]
-        end = value.end
+        for value in _values_of(mention):
+            at = max(value.end, at)
+            content = text[value.start : value.end]
+            if not content or content.startswith(gone) or is_harmless(content):
+                continue
+            # A number in JSON gets the quotes that it did not have.
+            is_number = value.start == mention.at and NUMBER.match(content)
+            quote = mention.close if is_number and mention.close.endswith('"') else ""
+            pieces += [text[end : value.start], quote, gone, quote]
+            end = value.end
     return "".join([*pieces, text[end:]]) if pieces else text
+
+
+def _values_of(mention: Mention) -> list[Value]:
+    if not mention.strength and mention.sign == "=":
+        return cookie_entries(mention)
+    value = _value_of(mention)
+    return [whole(mention.text, value)] if value else []
 
 
 def _value_of(mention: Mention) -> Value | None:
     if not mention.strength:
-        return cookies(mention) if mention.sign in (":", "=") else clause(mention)
+        return cookies(mention) if mention.sign == ":" else clause(mention)
     for find in _WAYS[mention.sign[:3] if mention.sign[:2] != ".." else ".."]:
         value = find(mention)
         if value is not None:

@@ -31,10 +31,14 @@ _ENCRYPTION = re.compile(
 _STORAGE = re.compile(r"s3(?:cluster|queue)?|gcs|oss|cosn|iceberg(?:s3)?|deltalake|hudi")
 _SERVER = re.compile(r"mysql|postgresql|mongodb|remote(?:secure)?|azureblobstorage|redis")
 # Pairs of a user and a password: `auth=(..)`, `HTTPBasicAuth(..)`, `getConnection(url, ..)`
-_LOGIN = re.compile(
-    r"\w*auth|\w+(?:authentication|credentials)|getconnection|login|logon|authenticate"
-)
+_LOGIN = re.compile(r"\w*auth|\w+(?:authentication|credentials)|getconnection")
+# Calls that may take anything else, as `page.login("Sign in", "Home")` does
+_LOGIN_OR_OTHER = re.compile(r"login|logon|authenticate")
 _CONNECT = re.compile(r"(?:\w+_)?connect")
+_NO_PASSWORD = re.compile(r"\s|@[\w-]+\.")  # a title, or an e-mail's address
+_NAME_WITH_NUMBER = re.compile(r"[a-z]+\d{1,4}", re.IGNORECASE)
+# Before a literal it says that the literal is no argument by its place.
+_BY_NAME = re.compile(r"[{=:]")
 
 # Also between escaped quotes, as in JSON in a text
 _LITERAL = re.compile(rf"\\{{1,63}}['\"](?P<content>[^'\"\\]*)\\{{1,63}}['\"]|{QUOTED}")
@@ -122,10 +126,13 @@ def _hiding_for(outline: Outline, opening: int) -> Hiding | None:
         return _hider_of(_storage_keys)
     if _SERVER.fullmatch(name):
         return _hider_of(_server_password)
-    if opening < outline.sql and _LOGIN.fullmatch(word):
-        return _hider_of(_login_password)
-    if opening < outline.sql and _CONNECT.fullmatch(word):
-        return _hider_of(_generated_password)
+    if opening < outline.sql:
+        if _LOGIN.fullmatch(word):
+            return _hider_of(_login_password)
+        if _LOGIN_OR_OTHER.fullmatch(word):
+            return _hider_of(_generated_password, by_place=True)
+        if _CONNECT.fullmatch(word):
+            return _hider_of(_mixed_password, by_place=True)
     return None
 
 
@@ -176,11 +183,17 @@ def is_secret_option(name: str, value: str) -> bool:
     return is_generated(value) and not _HARMLESS_VALUE.fullmatch(value)
 
 
-def _hider_of(choose: Callable[[list[str]], Iterable[int]]) -> Hiding:
-    """Return what hides the literals that are chosen by their number."""
+def _hider_of(choose: Callable[[list[str]], Iterable[int]], *, by_place: bool = False) -> Hiding:
+    """Return what hides the literals that are chosen by their number.
+
+    `by_place`: only those before the first that has a name, as in `user='ann'`.
+    """
 
     def hide(arguments: str, gone: str) -> str:
-        places = [_content_of(literal) for literal in _LITERAL.finditer(arguments)]
+        literals = list(_LITERAL.finditer(arguments))
+        if by_place:
+            literals = _without_names(arguments, literals)
+        places = [_content_of(literal) for literal in literals]
         pieces: list[str] = []
         end = 0
         for number in choose([arguments[start:stop] for start, stop in places]):
@@ -190,6 +203,16 @@ def _hider_of(choose: Callable[[list[str]], Iterable[int]]) -> Hiding:
         return "".join([*pieces, arguments[end:]])
 
     return hide
+
+
+def _without_names(arguments: str, literals: list[re.Match[str]]) -> list[re.Match[str]]:
+    """Return the literals before the first that has a name; the first by itself is no login."""
+    end = 0
+    for number, literal in enumerate(literals):
+        if _BY_NAME.search(arguments, end, literal.start()):
+            return literals[:number] if number > 1 else []
+        end = literal.end()
+    return literals
 
 
 def _content_of(literal: re.Match[str]) -> tuple[int, int]:
@@ -243,9 +266,18 @@ def _login_password(literals: list[str]) -> Iterable[int]:
 
 
 def _generated_password(literals: list[str]) -> Iterable[int]:
-    """Choose the password of `connect("ann", "x")` if it was generated: it may be anything."""
-    return [
-        number
-        for number in _login_password(literals)
-        if len(literals) > 1 and is_mixed(literals[number])
-    ]
+    """Choose the password of `login("ann", "x")` if it was generated."""
+    for number in _login_password(literals):
+        if is_generated(literals[number]) and not _NO_PASSWORD.search(literals[number]):
+            yield number
+
+
+def _mixed_password(literals: list[str]) -> Iterable[int]:
+    """Choose the password of `connect("ann", "x")` if it mixes letters and digits as no name does.
+
+    Nodes, tasks and signals are connected too.
+    """
+    for number in _login_password(literals):
+        password = literals[number]
+        if len(literals) > 1 and is_mixed(password) and not _NAME_WITH_NUMBER.fullmatch(password):
+            yield number

@@ -39,7 +39,9 @@ _STATEMENT = (
     r"(?:GLOBAL\s+|TEMP(?:ORARY)?\s+|EXTERNAL\s+|MATERIALIZED\s+)*"
     r"(?:TABLE|VIEW|USER|ROLE|LOGIN|STAGE|SERVER|FUNCTION|CATALOG|DATABASE|SCHEMA|SECRET|"
     r"CONNECTION|INTEGRATION)\s|COMMENT\s+ON\s|CACHE\s+(?:LAZY\s+)?TABLE\s|"
-    r"COPY\s+(?:INTO\s|\w)|UNLOAD\s*\(|EXPLAIN\s+\w|CALL\s+[\w.`]+\s*\()"
+    r"COPY\s+(?:INTO\s|\w)|UNLOAD\s*\(|EXPLAIN\s+\w|"
+    # The word is prose as well: a statement has named arguments, and nothing behind them.
+    r"CALL\s+[\w.`]+\s*\(\s*\w+\s*=>[^()]*(?:\([^()]*\)[^()]*)*\)\s*;?(?:\s*\Z|\s*\n\^))"
 )
 _BEGINS = re.compile(_BLANKS + _STATEMENT, re.IGNORECASE)
 # After an error's message a statement is in capitals.
