@@ -29,6 +29,7 @@ from strandline.runtime.follower import Follower
 from strandline.store.audit import Entry, note
 from strandline.store.backup import back_up
 from strandline.store.forgetting.forget import Forgotten, Requester, Subject, forget
+from strandline.store.forgetting.subjects import Target
 from strandline.store.ingest.raw_events import events_of
 from strandline.store.ingest.retention import UNUSED
 from strandline.store.ingest.take import Caches, Record, take
@@ -524,6 +525,41 @@ def test_no_canary_of_a_forgotten_subject_is_left(
     assert left() == set()
     queries = {row for _, row in stored_rows(engine) if "SELECT orders" in row}
     assert any("SELECT orders, count(*) FROM shop.orders" in row for row in queries)
+
+
+def test_of_texts_of_strangers_only_the_uuid_of_a_run_goes(engine: Engine) -> None:
+    """The job is called `load`, and its run stands in paths and ids of another job."""
+    run = run_id(1)
+    ids = "strandline-{0} checkpoint_{0} {0}_0 dag%3A{0} data{0} {1}"
+    told = f"LOAD DATA INPATH 'x/{{0}}' INTO TABLE t -- of tests.load; {ids}"
+    sql = {"sql": {"query": told.format(run, run_id(3))}}
+    stranger = encode(event("COMPLETE", 2, "stranger", 5, job_facets=sql))
+    child = event("COMPLETE", 4, "child", 6, facets=parent(1, "load"), job_facets=sql)
+    own = [event("COMPLETE", 1, "load", 5), child]
+    write(engine, [Record(body, NOW) for body in (*map(encode, own), stranger, stranger[:-1])])
+    with engine.begin() as connection:
+        note(connection, Entry(NOW, "ann", "load of a file", "", 204, f"run {run}"))
+    forget(engine, Subject("job", "tests", "load"), ASKED, execute=True)
+    with engine.connect() as connection:
+        kept = [json.loads(one.body)["job"] for one in events_of(connection)]
+
+    assert {job["name"]: job["facets"]["sql"]["query"] for job in kept} == {
+        "stranger": told.format(GONE, run_id(3)),
+        "child": told.format(GONE, run_id(3)).replace("LOAD", GONE),
+    }
+    assert rows(engine, "SELECT what, details FROM audit_log ORDER BY id LIMIT 1") == [
+        ("load of a file", f"run {GONE}")
+    ]
+
+
+def test_events_are_parsed_only_if_they_hold_a_name_or_one_of_many_runs() -> None:
+    names = frozenset(run_id(number) for number in range(150))
+    naming = Target(words=("load",), run_names=names | {"nightly"}).naming
+    run = run_id(149)
+    held = [run, run.upper(), run.replace("-", ""), f"dag_{run}_0", "LOAD", "nightly"]
+
+    assert [naming.may_be_in(f'{{"a": "{text}"}}'.encode()) for text in held] == [True] * 6
+    assert not naming.may_be_in(encode(event("COMPLETE", 150, "other")))
 
 
 def test_running_server_refolds_the_log_after_forgetting(engine: Engine) -> None:

@@ -44,3 +44,48 @@ def test_other_annotations_stay_and_move_to_a_rebuilt_store(
     assert found == rows(engine, KEPT)
     assert log == [(f"dataset:{LAKE}:shop.b", "ann")]
     assert carried == [2, 0]
+
+
+def tagged(name: str, field: str, tag: str, value: str) -> Note:
+    """A tag of another dataset's column."""
+    entity = id_of("dataset", "lake", name), f"dataset:lake:{name}"
+    return Note(*entity, TAG, field=field, name=tag, value=value)
+
+
+def test_notes_of_others_go_only_if_they_are_called_after_it_with_its_namespace(
+    engine: Engine,
+) -> None:
+    """`prod` has a dataset `orders`; other namespaces begin with `prod`, other columns are `orders`."""
+    made = [{"namespace": "prod", "name": "orders", "facets": {}}]
+    store(engine, [event("COMPLETE", outputs=made)])
+    other = id_of("dataset", "prod2", "shop.orders"), "dataset:prod2:shop.orders"
+    notes = [
+        tagged("x.summary", "orders", "pii", "production reports"),
+        tagged("x.daily", "orders", "pii", "orders, as prod reports them"),
+        tagged("x.orders", "", "orders", "as prod reports them."),
+        tagged("x.copy", "", "copy of prod.orders", ""),
+        tagged("x.copy", "", "copy", "of orders in prod."),
+        Note(*other, TAG, name="pii"),
+    ]
+    with engine.begin() as connection:
+        for one in notes:
+            annotate(connection, one, Author(1, "prod"))
+    who = Requester(datetime.now(UTC), "tests")
+    forget(engine, Subject("namespace", "prod"), who, execute=True)
+    kept = "SELECT field, name, value FROM annotations ORDER BY field, name, value"
+    logged = "SELECT entity, field, name, value FROM annotation_log ORDER BY entity, field, name"
+
+    assert rows(engine, kept) == [
+        ("", "copy", "of [forgotten] in [forgotten]."),
+        ("", "orders", "as [forgotten] reports them."),
+        ("", "pii", ""),
+        ("orders", "pii", "[forgotten], as [forgotten] reports them"),
+        ("orders", "pii", "production reports"),
+    ]
+    assert rows(engine, logged) == [
+        ("dataset:lake:x.copy", "", "copy", "of [forgotten] in [forgotten]."),
+        ("dataset:lake:x.daily", "orders", "pii", "[forgotten], as [forgotten] reports them"),
+        ("dataset:lake:x.orders", "", "orders", "as [forgotten] reports them."),
+        ("dataset:lake:x.summary", "orders", "pii", "production reports"),
+        ("dataset:prod2:shop.orders", "", "pii", ""),
+    ]

@@ -22,7 +22,8 @@ _PROTOCOL = frozenset(
 )
 _WHOLE = ("run", "job", "dataset")
 _RUN_OF_JOB = {"run", "job"}
-_UUID = re.compile(r"(?<![\w-])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\w-])", re.IGNORECASE)
+# In words as well: `checkpoint_<uuid>`, `dag%3A<uuid>`. Nothing else has 122 bits of a run by chance.
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _QUOTE = r"[`\"\]]?"
 _OPEN = r"[`\"\[]?"
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -53,14 +54,16 @@ class Texts:
     ) -> None:
         """Take the names, the names of what is in a namespace, and the UUIDs of runs.
 
-        `dotted`: a name before or after a dot is another's, as jobs are called after each other.
+        `dotted`: a name before or after a dot is another's, as jobs are called after each other; a
+        dot that ends a sentence is none.
         """
         self._runs = runs
+        edges = (r"[\w.-]", r"[\w-]|\.\S") if dotted else (r"[\w-]", r"[\w-]")
         patterns = [
-            rf"(?<!{edge}){_pattern_of(spellings)}(?!{edge})"
-            for edge, spellings in (
-                (r"[\w-]", _spellings(members)),
-                (r"[\w.-]" if dotted else r"[\w-]", _spellings(names)),
+            rf"(?<!{before}){_pattern_of(spellings)}(?!{after})"
+            for before, after, spellings in (
+                (r"[\w-]", r"[\w-]", _spellings(members)),
+                (*edges, _spellings(names)),
             )
             if spellings
         ]

@@ -2,7 +2,7 @@
 
 Names count in their places. What texts say (SQL, plans, messages) counts in events of the jobs that
 named it, and of the jobs above and below these: another job may mean something else by the same
-word.
+word. Only the UUID of a run goes from all texts.
 """
 
 from collections import defaultdict
@@ -39,10 +39,14 @@ class Left(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """The events that name it in its place, the jobs that they are of, and by job the events whose texts may."""
+    """The events that name it in its place, the jobs that they are of, and other events.
 
-    keys: list[Key]
+    Those that have the UUID of one of its runs, and by job those whose texts may name it.
+    """
+
+    keys: set[Key]
     jobs: set[int]
+    with_run: set[Key]
     texts: dict[int, list[Key]]
 
 
@@ -53,8 +57,12 @@ def events_left(connection: Connection, target: Target, memo: Memory) -> list[Le
     naming = target.naming
     mentions = _find(connection, naming, memo)
     jobs = _around(connection, {*mentions.jobs, *target.job_ids})
-    keys = sorted({*mentions.keys, *(key for job in jobs for key in mentions.texts.get(job, ()))})
-    left = [Left(one, left_of(one.body, naming, prose=True)) for one in _stored(connection, keys)]
+    own = {*mentions.keys, *(key for job in jobs for key in mentions.texts.get(job, ()))}
+    runs_alone = naming._replace(texts=target.run_texts)
+    left = []
+    for one in _stored(connection, sorted(own | mentions.with_run)):
+        names = naming if (one.received_at, one.hash) in own else runs_alone
+        left.append(Left(one, left_of(one.body, names, prose=True)))
     return [one for one in left if one.after is not one.before.body]
 
 
@@ -94,18 +102,19 @@ def _references_left(
 
 
 def _find(connection: Connection, naming: NamesToForget, memo: Memory) -> _Found:
-    mentions = _Found([], set(), defaultdict(list))
+    mentions = _Found(set(), set(), set(), defaultdict(list))
     for event in events_of(connection):
         if not naming.may_be_in(event.body):
             continue
         key = event.received_at, event.hash
         text = event.body.decode("utf-8", "replace")
         if left_of(event.body, naming, prose=False) is not event.body:
-            mentions.keys.append(key)
+            mentions.keys.add(key)
             mentions.jobs.update(_jobs_in(event.body, memo))
-        elif naming.texts.has_run(text):
-            mentions.keys.append(key)
-        elif naming.texts.are_in(text) or b"\\u" in event.body:
+            continue
+        if naming.texts.has_run(text):
+            mentions.with_run.add(key)
+        if naming.texts.are_in(text) or b"\\u" in event.body:
             for job in _jobs_in(event.body, memo)[:1]:
                 mentions.texts[job].append(key)
     return mentions

@@ -8,11 +8,10 @@ What only says something of it goes. The audit log keeps its entries, without th
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import quote
 
 from sqlalchemy import Connection, Row, Table, and_, delete, or_, select, update
 
-from strandline.core.forgotten import NamesToForget, left_of
+from strandline.core.forgotten import NamesToForget, Texts, left_of
 from strandline.store.forgetting.events import Left
 from strandline.store.forgetting.subjects import Target
 from strandline.store.ingest.export_news import DATASET, EVENT, RUN
@@ -122,11 +121,8 @@ def _clean(connection: Connection, table: Table, naming: NamesToForget, target: 
             {name: value for name, value in row._mapping.items() if isinstance(value, str)},
         )
         remaining = _left_of_any(body, naming, target)
-        kept_texts = (
-            {name: naming.texts.without(value) for name, value in texts.items()}
-            if _has_both(row, naming, target)
-            else texts
-        )
+        named = _named_in("\n".join(_texts(row)), naming, target)
+        kept_texts = {name: named.without(value) for name, value in texts.items()}
         if remaining is None:
             connection.execute(delete(table).where(*_this(table, row)))
         elif remaining != body or kept_texts != texts:
@@ -142,14 +138,14 @@ def _clean(connection: Connection, table: Table, naming: NamesToForget, target: 
 def _clean_annotations(
     connection: Connection, table: Table, naming: NamesToForget, target: Target
 ) -> int:
-    """Delete annotations of others that are called after it; take it out of their values."""
+    """Delete annotations of others whose tag is called after it; take it out of their values.
+
+    A column or another dataset may have its name.
+    """
     changed = 0
     for row in connection.execute(select(table)).all():
-        if not _has_both(row, naming, target):
-            continue
-        value = naming.texts.without(row.value)
-        others = (text for column, text in row._mapping.items() if column != "value")
-        if any(isinstance(text, str) and naming.texts.are_in(text) for text in others):
+        value = _named_in(f"{row.name}\n{row.value}", naming, target).without(row.value)
+        if _is_called_after(row, target):
             connection.execute(delete(table).where(*_this(table, row)))
         elif value != row.value:
             connection.execute(update(table).where(*_this(table, row)).values(value=value))
@@ -159,20 +155,26 @@ def _clean_annotations(
     return changed
 
 
+def _is_called_after(row: Row[Any], target: Target) -> bool:
+    """Return whether a tag's name has its name, and the tag says of which namespace."""
+    names, namespaces = target.name_texts, target.namespace_texts
+    is_told = any(names.are_in(text) and namespaces.are_in(text) for text in (row.name, row.value))
+    return (is_told and names.are_in(row.name)) or target.run_texts.are_in(row.name)
+
+
 def _left_of_any(body: bytes, naming: NamesToForget, target: Target) -> bytes | None:
     try:
-        placed = left_of(body, naming, prose=False)
-        return (
-            placed
-            if placed is body and not _in_both(body, naming, target)
-            else left_of(body, naming, prose=True)
-        )
+        if left_of(body, naming, prose=False) is body:
+            text = body.decode("utf-8", "replace")
+            naming = naming._replace(texts=_named_in(text, naming, target))
+        return left_of(body, naming, prose=True)
     except (ValueError, RecursionError):  # it is no JSON, or was cut off
         return None if naming.texts.are_in(body.decode("utf-8", "replace")) else body
 
 
 def _names_it(row: Row[Any], naming: NamesToForget, target: Target) -> bool:
-    if _has_both(row, naming, target) and any(naming.texts.are_in(text) for text in _texts(row)):
+    texts = _texts(row)
+    if _named_in("\n".join(texts), naming, target).are_in("\n".join(texts)):
         return True
     return any(
         isinstance(value, bytes | memoryview) and _is_named_in(bytes(value), naming)
@@ -187,21 +189,14 @@ def _is_named_in(body: bytes, naming: NamesToForget) -> bool:
         return False
 
 
-def _has_both(row: Row[Any], naming: NamesToForget, target: Target) -> bool:
-    return _in_both("\n".join(_texts(row)).encode("utf-8", "replace"), naming, target)
+def _named_in(text: str, naming: NamesToForget, target: Target) -> Texts:
+    """Return what to take out of a text: names only where their namespace stands beside them.
 
-
-def _in_both(body: bytes, naming: NamesToForget, target: Target) -> bool:
-    """Return whether a name stands there beside its namespace, or a run: others may have names."""
-    text = body.decode("utf-8", "replace").replace("\\/", "/")
-    if naming.texts.has_run(text):
-        return True
-    if target.namespace_ids:
-        return any(word in text or quote(word, safe="") in text for word in target.words)
-    return any(
-        all(one in text or quote(one, safe="") in text for one in (namespace, name))
-        for namespace, name in target.names
-    )
+    Others may have such names.
+    """
+    text = text.replace("\\/", "/")
+    is_named = target.namespace_texts.are_in(text) and naming.texts.are_in(text)
+    return naming.texts if is_named else target.run_texts
 
 
 def _texts(row: Row[Any]) -> list[str]:
@@ -219,9 +214,8 @@ def _unname(connection: Connection, naming: NamesToForget, target: Target) -> in
     for row in connection.execute(
         select(audit_log.c.id, audit_log.c.what, audit_log.c.details)
     ).all():
-        if not _in_both(f"{row.what}\n{row.details}".encode(), naming, target):
-            continue
-        what, details = naming.texts.without(row.what), naming.texts.without(row.details)
+        named = _named_in(f"{row.what}\n{row.details}", naming, target)
+        what, details = named.without(row.what), named.without(row.details)
         if (what, details) != (row.what, row.details):
             connection.execute(
                 update(audit_log).where(audit_log.c.id == row.id).values(what=what, details=details)

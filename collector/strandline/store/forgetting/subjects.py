@@ -5,9 +5,10 @@ micro-batches of its streaming query; its children are jobs of their own. A name
 jobs and datasets in it.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Connection, not_, or_, select
@@ -34,6 +35,7 @@ KINDS: tuple[Kind, ...] = ("job", "dataset", "run", "namespace", "event")
 Name = tuple[str, str]
 UUID_LENGTH = 36
 MOST_HINTS = 100
+_UUID = re.compile(rb"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}")
 CUT = 800  # characters of a name that is stored with the hash of its rest
 
 
@@ -83,6 +85,26 @@ class Target:
             self._is_job(), self._is_dataset(), self._is_run, texts, self._may_be_in()
         )
 
+    @cached_property
+    def run_texts(self) -> Texts:
+        """The runs alone in texts: a UUID is nobody else's, as a name may be."""
+        return Texts((), dotted=False, runs=self.run_uuids)
+
+    @cached_property
+    def namespace_texts(self) -> Texts:
+        """Its namespaces in texts: whole words, or a namespace before one of its names."""
+        namespaces = (
+            self.words if self.namespace_ids else {namespace for namespace, _ in self.names}
+        )
+        return Texts(namespaces, dotted=True, members=_with_namespace(self.names))
+
+    @cached_property
+    def name_texts(self) -> Texts:
+        """Its names in texts: of a namespace the names in it."""
+        if self.namespace_ids:
+            return Texts((), dotted=False, members=self.members)
+        return Texts(self.words, dotted=self.dotted)
+
     def _is_run(self, run: str, namespace: str, job: str) -> bool:
         return not self.run_ids.isdisjoint(
             run_ids_of(run, stored_name(namespace, LONGEST_NAMESPACE), stored_name(job))
@@ -121,20 +143,27 @@ class Target:
         hints = {
             max(word.lower().split("."), key=len).strip("/")
             for word in (*self.words, *self.members)
-        } | {*self.run_names}
+        }
+        uuids = {name for name in self.run_names if _UUID.fullmatch(name.encode())}
+        hints |= self.run_names - uuids
         if (
             self.patterns
-            or not hints
+            or not (hints or uuids)
             or len(hints) > MOST_HINTS
             or any(len(word) >= CUT for word in (*self.words, *self.members))
         ):
             return lambda raw: True
         escaped = (b"\\u", b"\\/", b"%")
         last = [hint.encode() for hint in hints]
+        runs = {name.replace("-", "").encode() for name in uuids}  # a job may have thousands
 
         def may_be_in(raw: bytes) -> bool:
             lower = raw.lower()
-            return any(one in lower for one in last) or any(one in raw for one in escaped)
+            if any(one in lower for one in last) or any(one in raw for one in escaped):
+                return True
+            return bool(runs) and any(
+                uuid.replace(b"-", b"") in runs for uuid in _UUID.findall(lower)
+            )
 
         return may_be_in
 
@@ -252,12 +281,13 @@ def _members(namespace: str, names: set[str], shared: set[str]) -> tuple[str, ..
 
     A name that another namespace has as well may be anybody's: it counts behind the namespace only.
     """
-    words = set[str]()
-    for name in names:
-        words.update(f"{namespace}{sign}{name}" for sign in "./:")
-        if name not in shared:
-            words.add(name)
-    return tuple(sorted(words))
+    words = _with_namespace((namespace, name) for name in names)
+    return tuple(sorted(words | (names - shared)))
+
+
+def _with_namespace(names: Iterable[Name]) -> set[str]:
+    """Return the names as texts have them behind their namespace."""
+    return {f"{namespace}{sign}{name}" for namespace, name in names for sign in "./:"}
 
 
 def _event(_: Connection, subject: Subject) -> dict[str, Any]:
