@@ -9,8 +9,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from psycopg import ServerCursor
 from sqlalchemy import Engine, text
 from sqlalchemy.event import listen
 
@@ -240,6 +242,22 @@ def test_check_finds_each_changed_byte_of_a_name_a_facet_and_the_log_of_versions
     assert unnoticed == []
     (found_in_log,) = damage_in(engine)
     assert found_in_log.startswith("entry 7 of the log of versions cannot be read: ")
+
+
+def test_check_has_a_page_of_rows_in_memory(postgres_engine: Engine) -> None:
+    """psycopg has all rows of a statement in memory, unless its cursor is one of the server."""
+    store(postgres_engine, [event("COMPLETE", job="load", outputs=[dataset("bank.transfers")])])
+    whole = list[str]()
+
+    def look(_: Any, cursor: Any, statement: str, *__: Any) -> None:
+        if "LIMIT" not in statement and not isinstance(cursor, ServerCursor):
+            whole.append(statement)
+
+    listen(postgres_engine, "after_cursor_execute", look)
+    tables = ("version_facts", "facet_bodies", "jobs", "datasets")
+
+    assert list(damage_in(postgres_engine)) == []
+    assert [one for one in whole if any(f"FROM {name}" in one for name in tables)] == []
 
 
 def test_check_finds_changed_bytes_in_the_pages_of_a_file(

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 import msgspec
-from sqlalchemy import Engine, Row, select, tuple_
+from sqlalchemy import Connection, Engine, Row, Select, select, tuple_
 from sqlalchemy.exc import DatabaseError
 from zstandard import ZstdError
 
@@ -79,7 +79,7 @@ def _damaged_facts(engine: Engine) -> Iterator[str]:
     """Yield the entries of the log of versions that cannot be read."""
     log = version_facts.c
     with reading(engine).connect() as connection:
-        for seq, kind, body in connection.execute(select(log.seq, log.kind, log.body)):
+        for seq, kind, body in _streamed(connection, select(log.seq, log.kind, log.body)):
             try:
                 DECODERS[kind].decode(body)
             except (KeyError, ValueError) as error:
@@ -89,7 +89,8 @@ def _damaged_facts(engine: Engine) -> Iterator[str]:
 def _damaged_facets(engine: Engine) -> Iterator[str]:
     """Yield the facets whose content has another hash than they are stored under."""
     with reading(engine).connect() as connection:
-        for hash_, body in connection.execute(select(facet_bodies.c.hash, facet_bodies.c.body)):
+        query = select(facet_bodies.c.hash, facet_bodies.c.body)
+        for hash_, body in _streamed(connection, query):
             try:
                 content = expand(body)
                 is_whole = content_hash(content) == bytes(hash_) or GONE.encode() in content
@@ -104,10 +105,15 @@ def _damaged_names(engine: Engine) -> Iterator[str]:
     with reading(engine).connect() as connection:
         for kind, table in (("job", jobs), ("dataset", datasets)):
             columns = (table.c.id, table.c.namespace, table.c.name)
-            for id_, namespace, name in connection.execute(select(*columns)):
+            for id_, namespace, name in _streamed(connection, select(*columns)):
                 is_changed = GONE in namespace + name  # `forget --secret` changes names
                 if id_of(kind, namespace, name) != id_ and not is_changed:
                     yield f"the name of {kind} {namespace} {name} is damaged"
+
+
+def _streamed(connection: Connection, query: Select[Any]) -> Iterator[Any]:
+    """Yield the rows of a query, of which only a page is in memory."""
+    yield from connection.execute(query.execution_options(stream_results=True, yield_per=PAGE))
 
 
 def _problem_of(row: Row[Any], body: bytes | DamagedError) -> str | None:
