@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain, repeat
 from types import SimpleNamespace
 from typing import Any
 
@@ -266,13 +267,15 @@ def test_newest_question_is_stopped_while_memory_is_short_and_none_begins(
     asyncio.run(ask_all())
 
 
-def test_only_question_is_stopped_when_the_memory_is_full(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("first", "later"), [(0.3, 0.95), (0.95, 1.01)])
+def test_only_question_is_stopped_when_it_fills_the_memory(
+    monkeypatch: pytest.MonkeyPatch, first: float, later: float
 ) -> None:
     monkeypatch.setattr(questions, "LOOK_SECONDS", 0.01)
+    looks = chain([first], repeat(later))
 
     async def ask() -> None:
-        asked = Questions(SECONDS, lambda: 0.95)
+        asked = Questions(SECONDS, lambda: next(looks))
         asked.start()
         try:
             await asked.answer(fake_request(), "", _loop)
@@ -281,3 +284,31 @@ def test_only_question_is_stopped_when_the_memory_is_full(
 
     with pytest.raises(StoppedError, match="needs more memory than the server has left"):
         asyncio.run(ask())
+
+
+def test_only_question_goes_on_if_the_memory_was_full_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(questions, "LOOK_SECONDS", 0.01)
+    looks = threading.Semaphore(0)
+
+    def used() -> float:
+        looks.release()
+        return 0.95
+
+    def answer_after_looks() -> str:
+        for _ in range(5):
+            while not looks.acquire(timeout=0.01):
+                go_on()
+        go_on()
+        return "answer"
+
+    async def ask() -> str:
+        asked = Questions(SECONDS, used)
+        asked.start()
+        try:
+            return await asked.answer(fake_request(), "", answer_after_looks)
+        finally:
+            await asked.end()
+
+    assert asyncio.run(ask()) == "answer"

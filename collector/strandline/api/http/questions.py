@@ -3,7 +3,7 @@
 A few questions run at once, and of one client fewer. Others wait for their turn, up to a bound. A
 question ends when its time is over, when its client has gone, or when the server stops. While the
 memory is short, none begins beside another, and the newest is stopped; the only one is stopped when
-the memory is full.
+it fills the memory.
 """
 
 import asyncio
@@ -24,7 +24,8 @@ WAITING, WAITING_OF_CLIENT = 100, 50
 LOOK_SECONDS = 0.25
 END_SECONDS = 1  # that the end of a server waits for questions that are being stopped
 SHORT = 0.8  # of the memory that a server may take: from there on the newest question is stopped
-FULL = 0.9  # from there on the only one, too
+FULL = 0.9  # from there on the only one, too, if it took this part of the memory itself
+TAKEN = 0.05
 STOPPERS = 4  # threads that interrupt: on PostgreSQL that is a request to the server
 
 Answer = TypeVar("Answer")
@@ -39,6 +40,7 @@ class Question:
         self.until = time.monotonic() + seconds
         self.turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.work = Work(interrupt, seconds)
+        self.used_before: float | None = None  # the part of the memory at the first look at it
 
     def run(self, ask: Callable[[], Answer]) -> Answer:
         """Ask in this thread; an error of an interrupted driver becomes a StoppedError."""
@@ -150,9 +152,13 @@ class Questions:
     async def _bound_memory(self) -> None:
         """Stop the newest question while the memory is short, one at a time.
 
-        The only one is stopped when the memory is full.
+        The only one is stopped when it fills the memory. What was used before may be the server's
+        for good; a question that adds little to it does no harm.
         """
         used = await to_thread.run_sync(self._memory_used, limiter=self._stoppers)
+        for question in self._running:
+            if question.used_before is None:
+                question.used_before = used
         self._is_short = used > SHORT
         if not self._is_short:
             self._give_turns()
@@ -162,7 +168,7 @@ class Questions:
             return
         if len(running) > 1:
             reason = "the memory of the server is short; ask again later, or for less"
-        elif running and used > FULL:
+        elif running and used > FULL and used > (running[0].used_before or 0) + TAKEN:
             reason = (
                 "the question needs more memory than the server has left: ask for less (depth, "
                 "limit, one column), or give it more with STRANDLINE_MEMORY_BYTES"
