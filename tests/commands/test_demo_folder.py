@@ -56,6 +56,16 @@ def test_second_demo_takes_another_port_and_never_another_demos_collector(tmp_pa
             start_collector(bank, None, started)
 
 
+def test_restarted_collector_is_ready_when_it_listens_itself(tmp_path: Path) -> None:
+    """The log of the first one says that it listened; the port is another program's since then."""
+    with other_demo() as port, processes(tmp_path / "logs") as started:
+        (tmp_path / "logs" / "collector.log").write_text("listening on an address\n")
+        bank = Bank(demo_bank.parts_root(), tmp_path, 1, port)
+
+        with pytest.raises(DemoError, match="cannot listen"):
+            start_collector(bank, None, started)
+
+
 def test_demo_leaves_a_store_that_a_collector_serves(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     with claimed_folder(folder):

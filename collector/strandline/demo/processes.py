@@ -35,6 +35,7 @@ class DemoProcess:
     name: str
     process: subprocess.Popen[bytes]
     log: Path
+    log_start: int  # bytes of an earlier process of its name
 
     @property
     def running(self) -> bool:
@@ -46,9 +47,13 @@ class DemoProcess:
         """True if SIGKILL ended it."""
         return self.process.poll() == -signal.SIGKILL
 
+    def output(self) -> str:
+        """Return what it wrote to its log."""
+        return self.log.read_bytes()[self.log_start :].decode(errors="replace")
+
     def last_lines(self, count: int = 15) -> str:
-        """The end of its log, indented."""
-        lines = self.log.read_text(errors="replace").splitlines()[-count:]
+        """The end of its output, indented."""
+        lines = self.output().splitlines()[-count:]
         return "\n".join(f"    {line}" for line in lines) or "    (it wrote nothing)"
 
     def check(self) -> None:
@@ -79,6 +84,7 @@ class Processes:
         """Start a process; its output goes to a file of its name."""
         log = self._logs / f"{name}.log"
         with log.open("ab") as output:
+            log_start = output.tell()
             process = subprocess.Popen(
                 command,
                 cwd=cwd,
@@ -89,7 +95,7 @@ class Processes:
                 start_new_session=True,
                 preexec_fn=end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  (no threads here)
             )
-        part = DemoProcess(name, process, log)
+        part = DemoProcess(name, process, log, log_start)
         self.parts.append(part)
         return part
 

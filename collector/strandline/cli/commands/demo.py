@@ -168,9 +168,7 @@ def start_broker(bank: Bank, started: Processes) -> str | None:
         fetch(bank, "kafka", "a Kafka broker")
         command = [sys.executable, "-m", "deploy.kafka", str(bank.folder / "kafka")]
         broker = started.start("kafka", command, bank.root, bank.deploy_environ())
-        address = wait(
-            broker, lambda: re.search(r"^[\d.]+:\d+$", broker.log.read_text(), re.MULTILINE)
-        )
+        address = wait(broker, lambda: re.search(r"^[\d.]+:\d+$", broker.output(), re.MULTILINE))
     except DemoError as error:
         demo_report.say(f"no Kafka here, so events go by HTTP: {error}")
         return None
@@ -193,7 +191,7 @@ def start_collector(bank: Bank, bootstrap: str | None, started: Processes) -> De
     command += ["--kafka-bootstrap-servers", bootstrap] if bootstrap else []
     environ = os.environ | {"STRANDLINE_LOG_LEVEL": "info"}
     part = started.start("collector", command, bank.folder, environ)
-    wait(part, lambda: "listening" in part.log.read_text() and answers(f"{bank.url}/healthz"))
+    wait(part, lambda: "listening" in part.output() and answers(f"{bank.url}/healthz"))
     demo_report.say(f"the collector answers on {bank.url}")
     return part
 
