@@ -83,7 +83,8 @@ def test_a_stream_that_began_on_rows_of_others_starts_anew_on_an_empty_table(lak
 
     assert (
         "other: db.other: its stream began on snapshot x0, which no run of the group made; replace"
-        " the whole table, or start its stream anew with an empty table and a new checkpoint"
+        " the whole table, or empty it with TRUNCATE TABLE and start its stream anew with a new"
+        " checkpoint"
     ) in refused["detail"]
     strong = lake.snapshots(RAW, other, consistency="strong")
     assert strong == {RAW: "r4", other: "x4"}

@@ -242,8 +242,8 @@ def _remedy(model: Model, table: Table, why: str) -> str:
         back = f"strandline rollback {model.call(table)} {last}"
         return f"{why}; replace the whole table, or go back: {back}"
     return (
-        f"{why}; replace the whole table, or start its stream anew with an empty table"
-        " and a new checkpoint"
+        f"{why}; replace the whole table, or empty it with TRUNCATE TABLE and start its stream"
+        " anew with a new checkpoint"
     )
 
 
