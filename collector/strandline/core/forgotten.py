@@ -78,6 +78,10 @@ class Texts:
         text = self._pattern.sub(GONE, text)
         return _UUID.sub(lambda run: GONE if run[0].lower() in self._runs else run[0], text)
 
+    def words_in(self, text: str) -> list[str]:
+        """Return the names as they are there."""
+        return [match[0] for match in self._pattern.finditer(text)]
+
     def are_in(self, text: str) -> bool:
         """Return whether one of them is there."""
         return self._pattern.search(text) is not None or self.has_run(text)

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Table, and_, delete, or_, select, update
 
-from strandline.core.forgotten import NamesToForget, Texts, left_of
+from strandline.core.forgotten import GONE, NamesToForget, Texts, left_of
 from strandline.store.forgetting.events import Left
 from strandline.store.forgetting.subjects import Target
 from strandline.store.ingest.export_news import DATASET, EVENT, RUN
@@ -145,7 +145,7 @@ def _clean_annotations(
     changed = 0
     for row in connection.execute(select(table)).all():
         value = _named_in(f"{row.name}\n{row.value}", naming, target).without(row.value)
-        if _is_called_after(row, target):
+        if _is_called_after(row, naming, target):
             connection.execute(delete(table).where(*_this(table, row)))
         elif value != row.value:
             connection.execute(update(table).where(*_this(table, row)).values(value=value))
@@ -155,11 +155,16 @@ def _clean_annotations(
     return changed
 
 
-def _is_called_after(row: Row[Any], target: Target) -> bool:
+def _is_called_after(row: Row[Any], naming: NamesToForget, target: Target) -> bool:
     """Return whether a tag's name has its name, and the tag says of which namespace."""
-    names, namespaces = target.name_texts, target.namespace_texts
-    is_told = any(names.are_in(text) and namespaces.are_in(text) for text in (row.name, row.value))
-    return (is_told and names.are_in(row.name)) or target.run_texts.are_in(row.name)
+
+    def has_name(text: str) -> bool:
+        words = naming.texts.words_in(text)
+        return any(target.namespace_texts.without(word) != GONE for word in words)
+
+    texts = (row.name, row.value)
+    is_told = any(has_name(text) and _has_both(text, naming, target) for text in texts)
+    return (is_told and has_name(row.name)) or target.run_texts.are_in(row.name)
 
 
 def _left_of_any(body: bytes, naming: NamesToForget, target: Target) -> bytes | None:
@@ -194,9 +199,14 @@ def _named_in(text: str, naming: NamesToForget, target: Target) -> Texts:
 
     Others may have such names.
     """
-    text = text.replace("\\/", "/")
-    is_named = target.namespace_texts.are_in(text) and naming.texts.are_in(text)
+    is_named = _has_both(text.replace("\\/", "/"), naming, target)
     return naming.texts if is_named else target.run_texts
+
+
+def _has_both(text: str, naming: NamesToForget, target: Target) -> bool:
+    if target.namespace_ids:
+        return any(map(target.namespace_texts.are_in, naming.texts.words_in(text)))
+    return target.namespace_texts.are_in(text) and naming.texts.are_in(text)
 
 
 def _texts(row: Row[Any]) -> list[str]:

@@ -93,17 +93,10 @@ class Target:
     @cached_property
     def namespace_texts(self) -> Texts:
         """Its namespaces in texts: whole words, or a namespace before one of its names."""
-        namespaces = (
-            self.words if self.namespace_ids else {namespace for namespace, _ in self.names}
-        )
-        return Texts(namespaces, dotted=True, members=_with_namespace(self.names))
-
-    @cached_property
-    def name_texts(self) -> Texts:
-        """Its names in texts: of a namespace the names in it."""
         if self.namespace_ids:
-            return Texts((), dotted=False, members=self.members)
-        return Texts(self.words, dotted=self.dotted)
+            return Texts(self.words, dotted=False)  # to look for in what its own words match
+        namespaces = {namespace for namespace, _ in self.names}
+        return Texts(namespaces, dotted=True, members=_with_namespace(self.names))
 
     def _is_run(self, run: str, namespace: str, job: str) -> bool:
         return not self.run_ids.isdisjoint(
