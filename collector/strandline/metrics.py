@@ -106,7 +106,10 @@ class Memory(Collector):
 
         Empty where the kernel does not tell.
         """
-        sizes = {"main": _resident("self"), "writer": _resident(self.writer() or "none")}
+        sizes = {"main": _resident("self")}
+        writer = self.writer()
+        if writer is not None:
+            sizes["writer"] = _resident(writer)
         return {process: size for process, size in sizes.items() if size}
 
 

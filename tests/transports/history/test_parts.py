@@ -56,8 +56,9 @@ def fold(pieces: list[Parts]) -> Parts:
 def key_in(table: str, row: bytes) -> bytes:
     """Return the packed key of a packed row."""
     values = msgspec.msgpack.decode(row, type=tuple)
-    key = values[0] if table in (KNOWN, REFUSED) else key_of(kind_of(table), values)
-    return msgspec.msgpack.encode(key) if table not in (KNOWN, REFUSED) else bytes(key)
+    if table in (KNOWN, REFUSED):
+        return bytes(values[0])
+    return msgspec.msgpack.encode(key_of(kind_of(table), values))
 
 
 def without_ways(parts: Parts) -> tuple[Parts, dict[tuple[int, str, int], tuple[int, bytes]]]:
