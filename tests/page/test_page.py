@@ -609,6 +609,27 @@ def test_application_shows_what_its_query_read_long_before_other_runs(
         assert page.locator("td:has-text('lake.shop.orders')").count() == 1
 
 
+@pytest.mark.parametrize("late", [("FAIL", 60), ("START", 58)])
+def test_application_whose_events_give_no_span_shows_the_runs_below_it(
+    browser: Any, empty_address: str, late: tuple[str, float]
+) -> None:
+    """It reported a failure only, or its START is later than its end: clocks differ."""
+    world = World(datetime.now(UTC))
+    application = {"run": {"runId": run_id("app")}, "job": {"namespace": "shop", "name": "app"}}
+    for tab in tab_of(browser, empty_address):
+        for event in (
+            world.event("COMPLETE", 70, "app.query", run_facets={"parent": application}),
+            world.event("FAIL", 60, "app"),
+            world.event(*late, "app"),
+        ):
+            tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        page = tab.open(f"/run?id={run_id('app')}")
+
+        assert "1 run below it" in page.inner_text("main")
+        assert tab.faults == []
+
+
 def test_failed_run_shows_its_reason(tab: Tab) -> None:
     page = tab.open(f"/run?id={run_id('nightly.margins')}")
 

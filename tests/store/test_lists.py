@@ -8,8 +8,10 @@ import pytest
 from sqlalchemy import Connection, Engine, delete
 from sqlalchemy.event import listen
 
+from strandline.core.access.granted import Access
 from strandline.core.openlineage.moments import moment
 from strandline.core.openlineage.times import micros_of
+from strandline.errors import NotFoundError
 from strandline.store.catalog.details import dataset_detail
 from strandline.store.catalog.filters import ALL, Filter, states_called
 from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
@@ -18,6 +20,8 @@ from strandline.store.lineage.relations import View
 from strandline.store.marquez.names import namespaces_page
 from strandline.store.questions.namespaces import namespace_overview
 from strandline.store.schema.run_tables import runs
+from strandline.store.sql.engine import reading
+from strandline.store.sql.narrowed import narrowed
 from strandline.store.sql.pages import decode_cursor
 from worlds.builders import (
     NOON,
@@ -88,6 +92,32 @@ def span(since: float | None = None, until: float | None = None, *states: str) -
         None if one is None else micros_of(NOON + timedelta(seconds=one)) for one in (since, until)
     )
     return Filter(None, frozenset(states), first, last)
+
+
+def test_runs_can_be_listed_by_the_run_above_them(engine: Engine) -> None:
+    below = [event("COMPLETE", run, "app.query", run, facets=parent(9, "app")) for run in (1, 2)]
+    deeper = event("COMPLETE", 3, "app.query.part", facets=parent(1, "app.query"))
+    store(engine, [*below, deeper, event("FAIL", 9, "app")], NOON)
+
+    def children(of: int) -> list[str]:
+        with engine.connect() as connection:
+            page = runs_page(connection, None, ALL, NOW, 10, None, parent=run_id(of))
+        return [one["runId"] for one in page["items"]]
+
+    assert children(9) == [run_id(2), run_id(1)]
+    assert (children(1), children(3)) == ([run_id(3)], [])
+    with pytest.raises(NotFoundError, match="unknown run"):
+        children(4)
+
+
+def test_key_lists_no_runs_below_a_run_that_it_does_not_see(engine: Engine) -> None:
+    hidden = event("START", 9, "app")
+    hidden["job"]["namespace"] = "hidden"
+    store(engine, [event("COMPLETE", 1, facets=parent(9, "app")), hidden], NOON)
+    seen = narrowed(engine, Access("test", frozenset(), ("tests",)))
+
+    with reading(seen).connect() as connection, pytest.raises(NotFoundError):
+        runs_page(connection, None, ALL, NOW, 10, None, parent=run_id(9))
 
 
 def test_lists_can_be_filtered_by_state(engine: Engine) -> None:

@@ -83,6 +83,9 @@ class OfJobQuery(Query):
 class RunListQuery(OfJobQuery, SpanQuery, PageQuery):
     """Runs, the newest first."""
 
+    parent: Annotated[
+        Word | None, Field(description="The id of a run; only the runs directly below it")
+    ] = None
     cursor: Annotated[Any, cursor_of(int, int), OPAQUE, CURSOR] = None
 
 

@@ -148,7 +148,13 @@ def get_runs(query: Annotated[RunListQuery, InQuery()], session: ReadSession) ->
     with session.connected() as connection:
         job = _job_asked(connection, query)
         return listing.runs_page(
-            connection, job, filters, session.micros, query.limit, query.cursor
+            connection,
+            job,
+            filters,
+            session.micros,
+            query.limit,
+            query.cursor,
+            parent=query.parent,
         )
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Select, and_, case, exists, false, func, not_
 from strandline.core.openlineage.names import is_of_one_job, run_id_of, run_name
 from strandline.core.versions.delays import lag_seconds
 from strandline.core.versions.model import Model
+from strandline.errors import NotFoundError
 from strandline.store.catalog.filters import Filter, may_be_of
 from strandline.store.catalog.newest_runs import newest_run_ids
 from strandline.store.catalog.newest_snapshots import newest_snapshots
@@ -255,12 +256,20 @@ def groups_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, str]:
 
 
 def runs_page(
-    connection: Connection, job: Node | None, asked: Filter, now: int, limit: int, after: Key | None
+    connection: Connection,
+    job: Node | None,
+    asked: Filter,
+    now: int,
+    limit: int,
+    after: Key | None,
+    parent: str | None = None,
 ) -> Answer:
     """Runs, the newest first, of one job, of a namespace's jobs or of all.
 
     Of a past moment those come first that were heard
     of again later.
+
+    parent: the id of a run; only the runs directly below it. NotFoundError if there is none.
     """
 
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
@@ -282,6 +291,12 @@ def runs_page(
     of_namespace = in_namespaces(connection, jobs, asked.namespace)
     query = select(runs.c.id).join(jobs, jobs.c.id == runs.c.job_id)
     query = query.where(runs.c.design == 0, heard_of, *of_job, *of_namespace)
+    if parent is not None:
+        above = [row.id for row in runs_called(connection, parent)]
+        if not above:
+            raise NotFoundError(f"unknown run: {parent!r}")
+        below = select(run_parents.c.run_id).where(among(run_parents.c.parent_run_id, above))
+        query = query.where(runs.c.id.in_(below))
     items: Items = shown
     if asked.as_of is None:
         query = query.where(*may_be_of(asked))

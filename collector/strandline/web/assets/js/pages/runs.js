@@ -175,15 +175,8 @@ const MOST_CHILDREN_READ = 20;
 
 // What a run did: by itself, or, as an application or DAG, by the runs below it.
 function Work({ run }) {
-  const found = useData(
-    async (signal) => {
-      const during = { since: run.startedAt, until: run.endedAt };
-      const { items } = await list("/runs", during, 300, signal);
-      return items.filter((one) => one.parent?.runId === run.runId);
-    },
-    [run.runId],
-  );
-  const below = found.data || [];
+  const found = useData((signal) => list("/runs", { parent: run.runId }, 300, signal), [run.runId]);
+  const below = found.data?.items || [];
   const isIdle = !run.inputs?.length && !run.outputs?.length;
   const read = isIdle ? below.slice(0, MOST_CHILDREN_READ) : [];
   const details = useData(
