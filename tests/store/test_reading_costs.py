@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, event, select
 
+from strandline.alerts.conditions import store_troubles
 from strandline.core.walk import Direction
 from strandline.store.catalog.lists import runs_called
 from strandline.store.catalog.newest_runs import newest_run_ids
@@ -226,6 +227,29 @@ def cost_after(engine: Engine, walk: Walk, events: list[Record]) -> int:
     with reader(engine) as connection, counting(connection) as steps:
         walk(connection)
     return len(steps)
+
+
+@pytest.mark.parametrize("kind", ["START", "FAIL"])
+def test_each_trouble_of_a_job_costs_the_same_however_many_of_its_runs_were_good(
+    engine: Engine, kind: str
+) -> None:
+    lease = {"strandline_heartbeat": FACET | {"timeoutSeconds": 60}}
+
+    def look(connection: Connection) -> None:
+        assert len(store_troubles(connection, [], NOW.at / 1e6)) == 1
+
+    def bad(numbers: range) -> list[Record]:
+        return [run(kind, 2000 + at, "etl", run_id=f"bad-{at}", of_run=lease) for at in numbers]
+
+    fill(engine, [run("COMPLETE", 0, "etl", run_id="good")])
+    before = cost_after(engine, look, bad(range(1)))
+    of_twenty = cost_after(engine, look, bad(range(1, 21))) - before
+    before = cost_after(
+        engine, look, [run("COMPLETE", at, "etl", run_id=f"{at}") for at in range(1000)]
+    )
+    of_twenty_more = cost_after(engine, look, bad(range(21, 41))) - before
+
+    assert of_twenty_more < 2 * of_twenty
 
 
 @contextmanager

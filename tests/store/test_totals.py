@@ -1,12 +1,17 @@
 """Counts of runs, jobs and datasets beside the lists of them."""
 
+from datetime import timedelta
+
 from sqlalchemy import Engine
 
+from strandline.core.access.granted import Access
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.filters import ALL, Filter
-from strandline.store.catalog.gauges import run_counts
+from strandline.store.catalog.gauges import DAY, run_counts
 from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
 from strandline.store.catalog.totals import count_datasets, count_jobs
+from strandline.store.sql.engine import reading
+from strandline.store.sql.narrowed import narrowed
 from worlds.builders import NOON, Json, dataset, event, job_event, parent, store
 
 NOW = micros_of(NOON) + 3_600_000_000
@@ -70,6 +75,66 @@ def test_query_counts_with_its_application_only_while_both_are_running(engine: E
     with engine.connect() as connection:
         counts = run_counts(connection, NOW)
         assert (counts.running, counts.failed) == (1, 1)
+
+
+def test_failures_of_three_levels_are_one_though_the_middle_one_completed(engine: Engine) -> None:
+    store(
+        engine,
+        [
+            event("FAIL", 1, "dag", 3),
+            event("COMPLETE", 2, "dag.task", 2, facets=parent(1, "dag")),
+            event("FAIL", 3, "app", 1, facets=parent(2, "dag.task")),
+        ],
+        NOON,
+    )
+
+    with engine.connect() as connection:
+        assert run_counts(connection, NOW).failed == 1
+
+
+def test_lost_runs_are_counted_by_the_moment_of_silence_as_in_their_list(engine: Engine) -> None:
+    lease = {"strandline_heartbeat": {"timeoutSeconds": 60}}
+    store(engine, [event("START", 1, "long.ago", -7 * 86_400, facets=lease)], NOON)
+    store(engine, [event("START", 2, "old", 0, facets=lease)], NOON - timedelta(days=2))
+    store(engine, [event("START", 3, "without.lease", 0)], NOON - timedelta(days=1.5))
+    asked = Filter(states=frozenset({"LOST"}), since=NOW - DAY)
+
+    with engine.connect() as connection:
+        listed = runs_page(connection, None, asked, NOW, 10, None)["items"]
+        counted = run_counts(connection, NOW).lost
+
+    assert {one["job"]["name"] for one in listed} == {"long.ago", "without.lease"}
+    assert counted == 2
+
+
+def test_key_that_sees_a_part_gets_the_numbers_of_its_lists(engine: Engine) -> None:
+    def elsewhere(one: Json) -> Json:
+        one["job"]["namespace"] = "hidden"
+        return one
+
+    store(
+        engine,
+        [
+            *create_table("FAIL", "FAIL"),
+            elsewhere(event("FAIL", 11, "other", outputs=[dataset("x", "secret")])),
+            elsewhere(event("FAIL", 12, "app", 9)),
+            event("FAIL", 13, "app.below", 8, facets=parent(12, "app")),
+            event("COMPLETE", 14, "load", 9, [dataset("a")], [dataset("b")]),
+        ],
+        NOON,
+    )
+    access = Access("test", frozenset(), ("tests", "hive*"))
+
+    with reading(narrowed(engine, access)).connect() as connection:
+        tables = datasets_page(connection, ALL, NOW, 10, None)["items"]
+        jobs = jobs_page(connection, ALL, NOW, 10, None)["items"]
+        failed = run_counts(connection, NOW).failed
+
+        assert sorted(one["name"] for one in tables) == ["a", "b", "db.t"]
+        assert sorted(one["name"] for one in jobs) == ["app", OUTER, "app.below", "load"]
+        assert (count_datasets(connection, None), count_jobs(connection, None)) == (3, 4)
+        assert (count_datasets(connection, "secret"), count_jobs(connection, "hidden")) == (0, 0)
+        assert failed == 2
 
 
 def test_counts_equal_the_lists(engine: Engine) -> None:

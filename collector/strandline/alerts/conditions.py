@@ -7,9 +7,8 @@ over.
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Select, SelectBase, func, select
 
 from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.run_states import COMPLETE, FAIL
@@ -20,10 +19,13 @@ from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import ago, held_by
 from strandline.store.catalog.owners import owners_of_jobs
 from strandline.store.ingest.set_aside import count_set_aside
+from strandline.store.lineage.children import topmost_runs
+from strandline.store.lineage.nested_commands import IS_NAMED_AS_INNER, nested_runs
 from strandline.store.lineage.run_state import StateColumns
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.schema.version_tables import alerts
+from strandline.store.sql.id_lists import among
 
 MICRO = 1_000_000
 DAY = 86_400
@@ -136,24 +138,9 @@ def _failed(connection: Connection, now: float) -> Iterable[Trouble]:
     A run that is still running says nothing: a retry may fail too.
     """
     newer = runs.alias("newer")
-    good = runs.alias("good")
-    failure = runs.alias("failure")
-    last_good = (
-        select(func.coalesce(func.max(good.c.ended_at), 0))
-        .where(good.c.job_id == runs.c.job_id, good.c.state == COMPLETE)
-        .scalar_subquery()
-    )
-    failures = (
-        select(func.count())
-        .where(
-            failure.c.job_id == runs.c.job_id,
-            failure.c.state == FAIL,
-            failure.c.ended_at > last_good,
-        )
-        .scalar_subquery()
-    )
-    query = (
-        select(jobs.c.namespace, jobs.c.name, runs.c.run_id, runs.c.id, failures.label("failures"))
+    failed_jobs = (
+        select(runs.c.job_id)
+        .distinct()
         .join(jobs, jobs.c.id == runs.c.job_id)
         .where(
             runs.c.newest_at > _looked_at_since(connection, now),
@@ -168,7 +155,66 @@ def _failed(connection: Connection, now: float) -> Iterable[Trouble]:
         )
         .limit(MOST)
     )
-    for row in connection.execute(query):
+    failures = _failures_since_well(connection.scalars(failed_jobs).all())
+    yield from _failures_by_job(connection, failures)
+
+
+def topmost_failures(connection: Connection, troubles: Collection[Trouble]) -> list[Trouble]:
+    """Return the troubles, those of failed jobs without the failures below another of them.
+
+    An application and its query that failed have failed once. A job all of whose failures are
+    below others is no trouble of its own.
+    """
+    failed_jobs = [id_of("job", *one.job) for one in troubles if one.job and one.rule == "failed"]
+    failures = _failures_since_well(failed_jobs)
+    nested = nested_runs(connection, list(connection.scalars(failures.where(IS_NAMED_AS_INNER))))
+    topmost = topmost_runs(failures.where(~among(runs.c.id, nested)))
+    others = [one for one in troubles if one.rule != "failed"]
+    return [*_failures_by_job(connection, topmost), *others]
+
+
+def _failures_since_well(job_ids: Iterable[int]) -> Select[tuple[int]]:
+    """Select the runs of these jobs (their ids) that failed since the job last completed."""
+    ids = list(job_ids)
+    well = (
+        select(runs.c.job_id, func.max(runs.c.ended_at).label("at"))
+        .where(among(runs.c.job_id, ids), runs.c.state == COMPLETE)
+        .group_by(runs.c.job_id)
+        .subquery()
+    )
+    return (
+        select(runs.c.id)
+        .join(jobs, jobs.c.id == runs.c.job_id)
+        .outerjoin(well, well.c.job_id == runs.c.job_id)
+        .where(
+            among(runs.c.job_id, ids),
+            runs.c.state == FAIL,
+            runs.c.ended_at >= func.coalesce(well.c.at, 0),
+        )
+    )
+
+
+def _failures_by_job(connection: Connection, failures: SelectBase) -> Iterable[Trouble]:
+    """Yield the job of each of these failed runs, with its newest one and their number."""
+    chosen = failures.subquery()
+    rows = (
+        select(
+            jobs.c.namespace,
+            jobs.c.name,
+            runs.c.run_id,
+            runs.c.id,
+            runs.c.newest_at,
+            func.count().over(partition_by=runs.c.job_id).label("failures"),
+            func.row_number()
+            .over(partition_by=runs.c.job_id, order_by=(runs.c.newest_at.desc(), runs.c.id))
+            .label("place"),
+        )
+        .select_from(runs.join(chosen, chosen.c.id == runs.c.id))
+        .join(jobs, jobs.c.id == runs.c.job_id)
+        .subquery()
+    )
+    newest = select(rows).where(rows.c.place == 1).order_by(rows.c.newest_at.desc(), rows.c.id)
+    for row in connection.execute(newest):
         times = f" {row.failures} times" if row.failures > 1 else ""
         yield Trouble(
             "failed",
@@ -183,14 +229,25 @@ def _failed(connection: Connection, now: float) -> Iterable[Trouble]:
 def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
     """Yield the jobs with lost runs, with the number of them since the job was well.
 
-    A run is lost that has not ended, itself or with the run above, and was silent for too long.
+    A run is lost that has not ended, itself or with the run above, and was silent for too long. A
+    job is well again when a run that began later completes.
     """
     good = runs.alias("good")
     state = StateColumns.of(connection.dialect.name)
     since = _looked_at_since(connection, now)
     silent_at = state.silence.c.silent_at
-    query = (
-        select(jobs.c.namespace, jobs.c.name, runs.c.run_id, runs.c.id, silent_at.label("at"))
+    lost = (
+        select(
+            jobs.c.namespace,
+            jobs.c.name,
+            runs.c.run_id,
+            runs.c.id,
+            silent_at.label("at"),
+            func.count().over(partition_by=runs.c.job_id).label("times"),
+            func.row_number()
+            .over(partition_by=runs.c.job_id, order_by=(silent_at.desc(), runs.c.id))
+            .label("place"),
+        )
         .select_from(state.joined(runs.join(jobs, jobs.c.id == runs.c.job_id)))
         .where(
             runs.c.newest_at > since - SILENT_DAYS * DAY * MICRO,
@@ -201,29 +258,28 @@ def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
             ~select(good.c.id)
             .where(
                 good.c.job_id == runs.c.job_id,
+                good.c.newest_at > runs.c.newest_at,  # what the index has
                 good.c.state == COMPLETE,
                 good.c.ended_at > runs.c.newest_at,
+                good.c.first_at > runs.c.first_at,
             )
             .exists(),
         )
-        .order_by(silent_at.desc())
-        .limit(MOST)
+        .subquery()
     )
-    by_job: dict[Job, list[Any]] = {}
+    query = select(lost).where(lost.c.place == 1).order_by(lost.c.at.desc()).limit(MOST)
     for row in connection.execute(query):
-        by_job.setdefault((row.namespace, row.name), []).append(row)
-    for (namespace, name), (newest, *others) in by_job.items():
-        silent = ago(now - newest.at / MICRO)
-        times = f" {len(others) + 1} times" if others else ""
+        silent = ago(now - row.at / MICRO)
+        times = f" {row.times} times" if row.times > 1 else ""
         yield Trouble(
             "lost",
-            f"{namespace}:{name}",
-            f"job {name} is lost{times}: silent beyond its heartbeat timeout for {silent} "
-            f"(run {newest.run_id})",
-            newest.run_id,
-            job=(namespace, name),
-            run_row=newest.id,
-            count=len(others) + 1,
+            f"{row.namespace}:{row.name}",
+            f"job {row.name} is lost{times}: silent beyond its heartbeat timeout for {silent} "
+            f"(run {row.run_id})",
+            row.run_id,
+            job=(row.namespace, row.name),
+            run_row=row.id,
+            count=row.times,
         )
 
 

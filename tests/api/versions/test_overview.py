@@ -54,6 +54,28 @@ def test_application_and_its_query_that_failed_are_one_failure(server: Server) -
     assert answer["failedRuns"] == 1
 
 
+def test_failures_of_a_job_alone_are_shown_though_its_newest_was_its_applications(
+    server: Server,
+) -> None:
+    world = World(datetime.now(UTC))
+    application = {"run": {"runId": run_id("app")}, "job": {"namespace": "shop", "name": "app"}}
+    killed = {"errorMessage": {"message": "killed", "programmingLanguage": "JAVA"}}
+    full = {"errorMessage": {"message": "disk full", "programmingLanguage": "JAVA"}}
+    server.post(
+        world.event("FAIL", 90, "etl.load", run="first", run_facets=full),
+        world.event("FAIL", 80, "etl.load", run="second", run_facets=full),
+        world.event("FAIL", 60, "etl.load", run_facets={"parent": application, **killed}),
+        world.event("FAIL", 59, "app"),
+    )
+
+    answer = server.get("/api/v2/overview")
+
+    assert {group["reason"]: group["items"][0]["text"] for group in answer["attention"]} == {
+        "killed": f"job app failed (run {run_id('app')})",
+        "disk full": f"job etl.load failed 2 times (run {run_id('second')})",
+    }
+
+
 def test_receipt_and_time_of_the_newest_event_are_told_apart(server: Server) -> None:
     assert server.get("/api/v2/overview")["newestEventTime"] is None
     server.post(World(datetime(2026, 1, 2, tzinfo=UTC)).event("COMPLETE", 0, "recorded"))

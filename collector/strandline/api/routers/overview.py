@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 from typing_extensions import TypedDict
 
-from strandline.alerts.conditions import Trouble, model_troubles, store_troubles
+from strandline.alerts.conditions import Trouble, model_troubles, store_troubles, topmost_failures
 from strandline.api.http.answers import JSON
 from strandline.api.http.auth import GRANTED_STILL
 from strandline.api.http.route import Route
@@ -26,7 +26,7 @@ from strandline.core.versions.members import versions
 from strandline.core.versions.model import Model
 from strandline.store.catalog.gauges import DAY, run_counts
 from strandline.store.ingest.set_aside import count_set_aside
-from strandline.store.lineage.children import outcomes, topmost_runs
+from strandline.store.lineage.children import outcomes
 from strandline.store.lineage.run_state import iso
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.received_tables import raw_events
@@ -87,7 +87,7 @@ def get_overview(session: ReadSession) -> dict[str, Any]:
         newest, happened = _newest_event(connection, session) or (None, None)
         labels = labels_of(connection, tables)
         troubles = [trouble for trouble in troubles if session.access.allows_text(trouble.about)]
-        troubles = _each_failure_once(connection, troubles)
+        troubles = topmost_failures(connection, troubles)
         attention = _by_reason(connection, troubles)
     return {
         "asOf": iso(session.micros),
@@ -132,13 +132,6 @@ def _labelled(group: dict[str, Any], labels: Mapping[Table, str]) -> dict[str, A
         "tables": tables,
         "stalest": None if stalest is None else labels.get(stalest, stalest[1]),
     }
-
-
-def _each_failure_once(connection: Connection, found: Sequence[Trouble]) -> list[Trouble]:
-    """Return the troubles without a failed run below another: both have failed once."""
-    failed = {one.run_row for one in found if one.rule == "failed" and one.run_row is not None}
-    below = failed - topmost_runs(connection, failed)
-    return [one for one in found if one.rule != "failed" or one.run_row not in below]
 
 
 def _by_reason(connection: Connection, found: Sequence[Trouble]) -> list[dict[str, Any]]:

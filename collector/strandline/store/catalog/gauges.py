@@ -5,10 +5,11 @@ Cheap enough to be asked twice a minute.
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, Select, func, select, text
 
 from strandline.core.openlineage.run_states import FAIL
 from strandline.store.lineage.children import topmost_runs
+from strandline.store.lineage.nested_commands import IS_NAMED_AS_INNER, nested_runs
 from strandline.store.lineage.run_state import StateColumns
 from strandline.store.schema.export_tables import export_targets
 from strandline.store.schema.received_tables import (
@@ -17,7 +18,8 @@ from strandline.store.schema.received_tables import (
     raw_events,
     set_aside,
 )
-from strandline.store.schema.run_tables import jobs, run_leases, runs
+from strandline.store.schema.run_tables import jobs, runs
+from strandline.store.sql.id_lists import among
 
 DAY = 86_400_000_000
 
@@ -72,21 +74,22 @@ def run_counts(connection: Connection, now: int) -> RunCounts:
     """
     with_job = runs.join(jobs, jobs.c.id == runs.c.job_id)
     state = StateColumns.of(connection.dialect.name)
-    of_today = runs.c.newest_at > now - DAY
     open_runs = (
         select(runs.c.id).select_from(state.joined(with_job)).where(runs.c.ended_at.is_(None))
     )
     running = open_runs.where(state.is_running(now))
-    announced = run_leases.c.run_id == runs.c.id
-    lost = open_runs.join(run_leases, announced).where(state.is_lost(now), of_today)
-    has_failed = (runs.c.state == FAIL, of_today, runs.c.ended_at >= now - DAY)
+    lost = open_runs.where(state.is_lost(now), state.silence.c.silent_at >= now - DAY)
+    has_failed = (runs.c.state == FAIL, runs.c.newest_at > now - DAY, runs.c.ended_at >= now - DAY)
     failed = select(runs.c.id).select_from(with_job).where(*has_failed)
-    return RunCounts(
-        *(
-            len(topmost_runs(connection, set(connection.scalars(query))))
-            for query in (running, lost, failed)
-        )
-    )
+    maybe_inner = connection.scalars(failed.where(IS_NAMED_AS_INNER)).all()
+    nested = nested_runs(connection, maybe_inner)
+    outer = failed.where(~among(runs.c.id, nested)) if nested else failed
+    return RunCounts(*(_count_topmost(connection, query) for query in (running, lost, outer)))
+
+
+def _count_topmost(connection: Connection, chosen: Select[tuple[int]]) -> int:
+    topmost = topmost_runs(chosen).subquery()
+    return connection.execute(select(func.count()).select_from(topmost)).scalar_one()
 
 
 def store_size(connection: Connection) -> StoreSize:

@@ -3,12 +3,12 @@
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, not_, or_, select
+from sqlalchemy import Connection, Select, and_, func, not_, select
 
 from strandline.core.changes.extraction import SINK
 from strandline.core.openlineage.run_states import COMPLETE
 from strandline.store.catalog.lists import is_shown, never_made
-from strandline.store.lineage.nested_commands import INNER, nested_jobs
+from strandline.store.lineage.nested_commands import IS_NAMED_AS_INNER, nested_jobs
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations
 from strandline.store.schema.run_tables import jobs, runs
@@ -55,5 +55,4 @@ def written_by_others() -> Select[Any]:
 @cache
 def inner_commands() -> Select[Any]:
     """Select the jobs whose runs may be a part of another's command, by their names."""
-    inner = or_(*(jobs.c.name.contains(f".{kind}.", autoescape=True) for kind in INNER))
-    return select(jobs.c.id, jobs.c.name).where(inner)
+    return select(jobs.c.id, jobs.c.name).where(IS_NAMED_AS_INNER)

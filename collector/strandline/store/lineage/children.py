@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    CompoundSelect,
     Connection,
     Select,
     Text,
@@ -18,6 +19,7 @@ from sqlalchemy import (
     case,
     distinct,
     func,
+    literal,
     select,
 )
 
@@ -93,17 +95,33 @@ def failed_children(
     return dict(map(tuple, rows))
 
 
-def topmost_runs(connection: Connection, found: Collection[int]) -> set[int]:
-    """Return those of these runs that are neither below nor nested in another of them."""
-    parents = connection.execute(_parents(), {"runs": list(found)}) if found else ()
-    below = {run for run, parent in parents if parent in found}
-    return set(found) - below - nested_runs(connection, found)
+def topmost_runs(chosen: Select[tuple[int]]) -> CompoundSelect[tuple[int]]:
+    """Select those of these runs (their ids) that are not below another of them.
 
-
-@cache
-def _parents() -> Select[Any]:
-    columns = run_parents.c.run_id, run_parents.c.parent_run_id
-    return select(*columns).where(among_given(run_parents.c.run_id, "runs"))
+    Runs of other kinds may be between the two, such as a task that completed although its
+    application failed.
+    """
+    those = chosen.cte("chosen")
+    other = those.alias("other")
+    link = run_parents.alias("link")
+    directly_below = (
+        select(those.c.id)
+        .join(run_parents, run_parents.c.run_id == those.c.id)
+        .join(other, other.c.id == run_parents.c.parent_run_id)
+    )
+    rest = select(those.c.id).except_(directly_below).cte("rest")  # few: the walk is for these
+    above = (
+        select(rest.c.id.label("run_id"), run_parents.c.parent_run_id, literal(1).label("level"))
+        .join(run_parents, run_parents.c.run_id == rest.c.id)
+        .cte("above", recursive=True)
+    )
+    above = above.union_all(
+        select(above.c.run_id, link.c.parent_run_id, above.c.level + 1)
+        .join(link, link.c.run_id == above.c.parent_run_id)
+        .where(above.c.level < LEVELS)
+    )
+    below = select(above.c.run_id).join(other, other.c.id == above.c.parent_run_id)
+    return select(rest.c.id).except_(below)
 
 
 @cache

@@ -23,6 +23,8 @@ from strandline.store.sql.each import for_each
 from strandline.store.sql.id_lists import among_given
 
 INNER = ("append_data", "overwrite_by_expression")
+IS_NAMED_AS_INNER = or_(*(jobs.c.name.contains(f".{kind}.", autoescape=True) for kind in INNER))
+"""The condition that a job's runs may be a part of another's command, by its name."""
 MOST_LOOKED_AT = 50  # of the latest runs of a job
 OUTER = tuple(
     f"{atomic}{verb}_table_as_select"
@@ -165,13 +167,12 @@ def _commands() -> Select[Any]:
 
 @cache
 def _inner() -> Select[Any]:
-    named = or_(*(jobs.c.name.contains(f".{kind}.", autoescape=True) for kind in INNER))
     of_job = (
         _commands()
         .join(jobs, jobs.c.id == runs.c.job_id)
         .add_columns(jobs.c.namespace, jobs.c.name)
     )
-    return of_job.where(among_given(runs.c.id, "runs"), named)
+    return of_job.where(among_given(runs.c.id, "runs"), IS_NAMED_AS_INNER)
 
 
 @cache
