@@ -21,7 +21,7 @@ def run(options: Namespace, settings: Settings) -> int:
     """Count the old events, or drop them with everything else that is old."""
     days = settings.retention_days
     if days is None:
-        raise SettingsError([f"{PREFIX}RETENTION_DAYS is missing: without it nothing is too old"])
+        raise SettingsError([f"set {PREFIX}RETENTION_DAYS: without it nothing is too old"])
     engine = existing_store(settings)
     dropped: dict[str, int] = {}
 
