@@ -8,7 +8,7 @@ over.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Select, SelectBase, func, select
+from sqlalchemy import Connection, Select, func, select
 
 from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.run_states import COMPLETE, FAIL
@@ -168,9 +168,10 @@ def topmost_failures(connection: Connection, troubles: Collection[Trouble]) -> l
     failed_jobs = [id_of("job", *one.job) for one in troubles if one.job and one.rule == "failed"]
     failures = _failures_since_well(failed_jobs)
     nested = nested_runs(connection, list(connection.scalars(failures.where(IS_NAMED_AS_INNER))))
-    topmost = topmost_runs(failures.where(~among(runs.c.id, nested)))
+    topmost = topmost_runs(connection, failures.where(~among(runs.c.id, nested)))
     others = [one for one in troubles if one.rule != "failed"]
-    return [*_failures_by_job(connection, topmost), *others]
+    once = select(runs.c.id).where(among(runs.c.id, topmost))
+    return [*_failures_by_job(connection, once), *others]
 
 
 def _failures_since_well(job_ids: Iterable[int]) -> Select[tuple[int]]:
@@ -194,7 +195,16 @@ def _failures_since_well(job_ids: Iterable[int]) -> Select[tuple[int]]:
     )
 
 
-def _failures_by_job(connection: Connection, failures: SelectBase) -> Iterable[Trouble]:
+def _newest_good(job_ids: Iterable[int]) -> Select[tuple[int, int]]:
+    """Select when the newest of the completed runs of each of these jobs began."""
+    return (
+        select(runs.c.job_id, func.max(runs.c.first_at).label("began_at"))
+        .where(among(runs.c.job_id, job_ids), runs.c.state == COMPLETE)
+        .group_by(runs.c.job_id)
+    )
+
+
+def _failures_by_job(connection: Connection, failures: Select[tuple[int]]) -> Iterable[Trouble]:
     """Yield the job of each of these failed runs, with its newest one and their number."""
     chosen = failures.subquery()
     rows = (
@@ -232,10 +242,19 @@ def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
     A run is lost that has not ended, itself or with the run above, and was silent for too long. A
     job is well again when a run that began later completes.
     """
-    good = runs.alias("good")
     state = StateColumns.of(connection.dialect.name)
     since = _looked_at_since(connection, now)
     silent_at = state.silence.c.silent_at
+    with_job = state.joined(runs.join(jobs, jobs.c.id == runs.c.job_id))
+    is_lost = (
+        runs.c.newest_at > since - SILENT_DAYS * DAY * MICRO,
+        runs.c.started_at.is_not(None),
+        runs.c.ended_at.is_(None),
+        state.is_lost(round(now * MICRO)),
+        silent_at > since,
+    )
+    lost_jobs = select(runs.c.job_id).distinct().select_from(with_job).where(*is_lost)
+    well = _newest_good(connection.scalars(lost_jobs).all()).subquery()
     lost = (
         select(
             jobs.c.namespace,
@@ -248,23 +267,8 @@ def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
             .over(partition_by=runs.c.job_id, order_by=(silent_at.desc(), runs.c.id))
             .label("place"),
         )
-        .select_from(state.joined(runs.join(jobs, jobs.c.id == runs.c.job_id)))
-        .where(
-            runs.c.newest_at > since - SILENT_DAYS * DAY * MICRO,
-            runs.c.started_at.is_not(None),
-            runs.c.ended_at.is_(None),
-            state.is_lost(round(now * MICRO)),
-            silent_at > since,
-            ~select(good.c.id)
-            .where(
-                good.c.job_id == runs.c.job_id,
-                good.c.newest_at > runs.c.newest_at,  # what the index has
-                good.c.state == COMPLETE,
-                good.c.ended_at > runs.c.newest_at,
-                good.c.first_at > runs.c.first_at,
-            )
-            .exists(),
-        )
+        .select_from(with_job.outerjoin(well, well.c.job_id == runs.c.job_id))
+        .where(*is_lost, runs.c.first_at >= func.coalesce(well.c.began_at, 0))
         .subquery()
     )
     query = select(lost).where(lost.c.place == 1).order_by(lost.c.at.desc()).limit(MOST)

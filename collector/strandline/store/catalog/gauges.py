@@ -5,7 +5,7 @@ Cheap enough to be asked twice a minute.
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Select, func, select, text
+from sqlalchemy import Connection, func, select, text
 
 from strandline.core.openlineage.run_states import FAIL
 from strandline.store.lineage.children import topmost_runs
@@ -84,12 +84,7 @@ def run_counts(connection: Connection, now: int) -> RunCounts:
     maybe_inner = connection.scalars(failed.where(IS_NAMED_AS_INNER)).all()
     nested = nested_runs(connection, maybe_inner)
     outer = failed.where(~among(runs.c.id, nested)) if nested else failed
-    return RunCounts(*(_count_topmost(connection, query) for query in (running, lost, outer)))
-
-
-def _count_topmost(connection: Connection, chosen: Select[tuple[int]]) -> int:
-    topmost = topmost_runs(chosen).subquery()
-    return connection.execute(select(func.count()).select_from(topmost)).scalar_one()
+    return RunCounts(*(len(topmost_runs(connection, query)) for query in (running, lost, outer)))
 
 
 def store_size(connection: Connection) -> StoreSize:

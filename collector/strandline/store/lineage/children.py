@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
-    CompoundSelect,
     Connection,
     Select,
     Text,
@@ -19,7 +18,6 @@ from sqlalchemy import (
     case,
     distinct,
     func,
-    literal,
     select,
 )
 
@@ -95,33 +93,27 @@ def failed_children(
     return dict(map(tuple, rows))
 
 
-def topmost_runs(chosen: Select[tuple[int]]) -> CompoundSelect[tuple[int]]:
-    """Select those of these runs (their ids) that are not below another of them.
+def topmost_runs(connection: Connection, chosen: Select[Any]) -> set[int]:
+    """Return those of these runs (their ids) that are not below another of them.
 
     Runs of other kinds may be between the two, such as a task that completed although its
     application failed.
     """
-    those = chosen.cte("chosen")
-    other = those.alias("other")
-    link = run_parents.alias("link")
-    directly_below = (
-        select(those.c.id)
-        .join(run_parents, run_parents.c.run_id == those.c.id)
-        .join(other, other.c.id == run_parents.c.parent_run_id)
-    )
-    rest = select(those.c.id).except_(directly_below).cte("rest")  # few: the walk is for these
-    above = (
-        select(rest.c.id.label("run_id"), run_parents.c.parent_run_id, literal(1).label("level"))
-        .join(run_parents, run_parents.c.run_id == rest.c.id)
-        .cte("above", recursive=True)
-    )
-    above = above.union_all(
-        select(above.c.run_id, link.c.parent_run_id, above.c.level + 1)
-        .join(link, link.c.run_id == above.c.parent_run_id)
-        .where(above.c.level < LEVELS)
-    )
-    below = select(above.c.run_id).join(other, other.c.id == above.c.parent_run_id)
-    return select(rest.c.id).except_(below)
+    found: set[int] = set(connection.scalars(chosen))
+    topmost, above = set(found), {run: run for run in found}
+    for _ in range(LEVELS):
+        rows = connection.execute(_parents(), {"runs": list(set(above.values()))}) if above else ()
+        parents: dict[int, int] = dict(map(tuple, rows))
+        above = {run: parents[one] for run, one in above.items() if one in parents}
+        topmost -= {run for run, parent in above.items() if parent in found}
+        above = {run: parent for run, parent in above.items() if run in topmost}
+    return topmost
+
+
+@cache
+def _parents() -> Select[Any]:
+    columns = run_parents.c.run_id, run_parents.c.parent_run_id
+    return select(*columns).where(among_given(run_parents.c.run_id, "runs"))
 
 
 @cache
