@@ -223,6 +223,17 @@ IDLE_LATER = [
 ]
 
 
+def model_with_four_cuts() -> Model:
+    """Return a group whose base table has four barriers, and a stream that copies it."""
+    model = Model()
+    apply(model, GroupDeclared("bank", (ROOT,), 0.0))
+    apply(model, RunStarted(job("copy"), "run of q1", 0.5, "bank", (ROOT,), (COPY,)))
+    for barrier in range(1, 5):
+        snapshot = facts.WrittenSnapshot(ROOT, f"r{barrier}")
+        apply(model, facts.RootsCut("bank", barrier, (snapshot,), float(barrier)))
+    return model
+
+
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize(
     ("batches", "carried"),
@@ -232,12 +243,7 @@ def test_stream_goes_on_after_a_micro_batch_that_wrote_no_row(
     batches: list[tuple[int, str | None, str, str | None]], carried: dict[int, str], order: int
 ) -> None:
     """A foreachBatch that skips an empty frame, or a format that commits no empty append."""
-    model = Model()
-    apply(model, GroupDeclared("bank", (ROOT,), 0.0))
-    apply(model, RunStarted(job("copy"), "run of q1", 0.5, "bank", (ROOT,), (COPY,)))
-    for barrier in range(1, 5):
-        snapshot = facts.WrittenSnapshot(ROOT, f"r{barrier}")
-        apply(model, facts.RootsCut("bank", barrier, (snapshot,), float(barrier)))
+    model = model_with_four_cuts()
     committed = [one for *_, one in batches if one is not None]
     parents = dict(zip(committed, ["created", *committed], strict=False))
     for number, since, read, made in batches[::order]:
@@ -258,12 +264,7 @@ def test_stream_goes_on_after_a_micro_batch_that_wrote_no_row(
 def test_stream_that_began_on_rows_that_nobody_recorded_completes_nothing(
     batches: list[tuple[int, str | None, str, str | None]], order: int
 ) -> None:
-    model = Model()
-    apply(model, GroupDeclared("bank", (ROOT,), 0.0))
-    apply(model, RunStarted(job("copy"), "run of q1", 0.5, "bank", (ROOT,), (COPY,)))
-    for barrier in range(1, 5):
-        snapshot = facts.WrittenSnapshot(ROOT, f"r{barrier}")
-        apply(model, facts.RootsCut("bank", barrier, (snapshot,), float(barrier)))
+    model = model_with_four_cuts()
     committed = [one for *_, one in batches if one is not None]
     parents = dict(zip(committed, ["filled", *committed], strict=False))
     for number, since, read, made in batches[::order]:

@@ -37,6 +37,14 @@ def test_run_that_began_before_the_lost_one_does_not_make_its_job_well(engine: E
     assert troubles(engine) == []
 
 
+def test_run_that_was_heard_after_a_later_one_completed_is_lost(engine: Engine) -> None:
+    later = [event("START", 3, seconds=150), event("COMPLETE", 3, seconds=250)]
+    heard = event("RUNNING", 2, "etl", 300, facets=LEASE)
+    store(engine, [lost_run(2, "etl", 100), *later, heard], NOON)
+
+    assert [(one.rule, one.count) for one in troubles(engine)] == [("lost", 1)]
+
+
 def test_many_lost_runs_of_a_job_are_counted_and_hide_no_other_job(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

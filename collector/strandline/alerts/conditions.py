@@ -5,10 +5,10 @@ stopped job. A trouble has a key, so that it is reported once when it begins and
 over.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, Subquery, func, or_, select
 
 from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.run_states import COMPLETE, FAIL
@@ -174,33 +174,29 @@ def topmost_failures(connection: Connection, troubles: Collection[Trouble]) -> l
     return [*_failures_by_job(connection, once), *others]
 
 
-def _failures_since_well(job_ids: Iterable[int]) -> Select[tuple[int]]:
+def _failures_since_well(job_ids: Sequence[int]) -> Select[tuple[int]]:
     """Select the runs of these jobs (their ids) that failed since the job last completed."""
-    ids = list(job_ids)
-    well = (
-        select(runs.c.job_id, func.max(runs.c.ended_at).label("at"))
-        .where(among(runs.c.job_id, ids), runs.c.state == COMPLETE)
-        .group_by(runs.c.job_id)
-        .subquery()
-    )
+    well = _well(job_ids)
     return (
         select(runs.c.id)
         .join(jobs, jobs.c.id == runs.c.job_id)
         .outerjoin(well, well.c.job_id == runs.c.job_id)
         .where(
-            among(runs.c.job_id, ids),
+            among(runs.c.job_id, job_ids),
             runs.c.state == FAIL,
-            runs.c.ended_at >= func.coalesce(well.c.at, 0),
+            runs.c.ended_at >= func.coalesce(well.c.ended_at, 0),
         )
     )
 
 
-def _newest_good(job_ids: Iterable[int]) -> Select[tuple[int, int]]:
-    """Select when the newest of the completed runs of each of these jobs began."""
+def _well(job_ids: Sequence[int]) -> Subquery:
+    """Select the last end, and the last begin, of completed runs of each of these jobs."""
+    last_end, last_begin = func.max(runs.c.ended_at), func.max(runs.c.first_at)
     return (
-        select(runs.c.job_id, func.max(runs.c.first_at).label("began_at"))
+        select(runs.c.job_id, last_end.label("ended_at"), last_begin.label("began_at"))
         .where(among(runs.c.job_id, job_ids), runs.c.state == COMPLETE)
         .group_by(runs.c.job_id)
+        .subquery()
     )
 
 
@@ -240,7 +236,7 @@ def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
     """Yield the jobs with lost runs, with the number of them since the job was well.
 
     A run is lost that has not ended, itself or with the run above, and was silent for too long. A
-    job is well again when a run that began later completes.
+    job is well again when a run that began later completes after its last sign of life.
     """
     state = StateColumns.of(connection.dialect.name)
     since = _looked_at_since(connection, now)
@@ -254,7 +250,7 @@ def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
         silent_at > since,
     )
     lost_jobs = select(runs.c.job_id).distinct().select_from(with_job).where(*is_lost)
-    well = _newest_good(connection.scalars(lost_jobs).all()).subquery()
+    well = _well(connection.scalars(lost_jobs).all())
     lost = (
         select(
             jobs.c.namespace,
@@ -268,7 +264,13 @@ def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
             .label("place"),
         )
         .select_from(with_job.outerjoin(well, well.c.job_id == runs.c.job_id))
-        .where(*is_lost, runs.c.first_at >= func.coalesce(well.c.began_at, 0))
+        .where(
+            *is_lost,
+            or_(
+                runs.c.first_at >= func.coalesce(well.c.began_at, 0),
+                runs.c.newest_at >= func.coalesce(well.c.ended_at, 0),
+            ),
+        )
         .subquery()
     )
     query = select(lost).where(lost.c.place == 1).order_by(lost.c.at.desc()).limit(MOST)

@@ -113,14 +113,19 @@ def _is_held(
 def nested_jobs(
     connection: Connection, named: Iterable[tuple[int, str]], moment: int | None = None
 ) -> set[int]:
-    """Those of these jobs (id and name) whose runs, as far as the newest (by a past moment) show, are all nested."""
+    """Return those of these jobs (id and name) whose newest runs are all nested.
+
+    Of a past moment, the newest by then.
+    """
     inner = [job for job, name in named if any(f".{kind}." in name for kind in INNER)]
-    of_job: dict[int, set[int]] = defaultdict(set)
+    if not inner:
+        return set()
     query = _newest(connection.dialect.name, moment is not None)
-    for job, run in connection.execute(query, {"jobs": inner, "moment": moment}) if inner else ():
-        of_job[job].add(run)
-    nested = nested_runs(connection, set().union(*of_job.values()), moment)
-    return {job for job, found in of_job.items() if found and found <= nested}
+    runs_of: dict[int, set[int]] = defaultdict(set)
+    for job, run in connection.execute(query, {"jobs": inner, "moment": moment}):
+        runs_of[job].add(run)
+    nested = nested_runs(connection, set().union(*runs_of.values()), moment)
+    return {job for job, newest in runs_of.items() if newest <= nested}
 
 
 def _outer_jobs(namespace: str, name: str) -> Iterator[int]:
