@@ -222,3 +222,12 @@ def quoted(name: str) -> str:
     ('birthday', '`two words`', '`a.b`')
     """
     return name if re.fullmatch(r"\w+", name) else "`" + name.replace("`", "``") + "`"
+
+
+def in_quotes(text: str) -> str:
+    """A text as SQL writes it, so that where it ends can be seen.
+
+    >>> print(in_quotes("C:\\\\"), in_quotes("it's"))
+    'C:\\\\' 'it\\'s'
+    """
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

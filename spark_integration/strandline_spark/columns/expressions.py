@@ -26,6 +26,7 @@ from strandline_spark.columns.expression import (
     commas,
     constant,
     demoted,
+    in_quotes,
     inside,
     listed,
     quoted,
@@ -192,17 +193,8 @@ def _literal(value: Any, data_type: Any) -> str:
     if not isinstance(data_type, str) or data_type.startswith(
         ("string", "char", "varchar", "date", "timestamp")
     ):
-        return _in_quotes(str(value))
+        return in_quotes(str(value))
     return str(value).upper() if data_type == "boolean" else str(value)
-
-
-def _in_quotes(text: str) -> str:
-    """A text as SQL writes it, so that where it ends can be seen.
-
-    >>> print(_in_quotes("C:\\\\"), _in_quotes("it's"))
-    'C:\\\\' 'it\\'s'
-    """
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _out_of_quotes(text: str) -> str:
@@ -306,14 +298,14 @@ def _updated(node: Node, terms: list[Term]) -> Term:
 def _put_in(node: Node, terms: list[Term]) -> Term:
     name = str(node.fields.get("name"))
     return built(
-        [f"WITH_FIELD({_in_quotes(name)}, ", terms[0], ")"],
+        [f"WITH_FIELD({in_quotes(name)}, ", terms[0], ")"],
         demoted(terms, transforming),
         {name: terms[0]},
     )
 
 
 def _taken_out(node: Node, terms: list[Term]) -> Term:
-    return Term(f"DROP_FIELD({_in_quotes(str(node.fields.get('name')))})")
+    return Term(f"DROP_FIELD({in_quotes(str(node.fields.get('name')))})")
 
 
 def _field(node: Node, terms: list[Term]) -> Term:

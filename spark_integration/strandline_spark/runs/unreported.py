@@ -22,8 +22,8 @@ from weakref import WeakSet
 from py4j.protocol import Py4JError
 from pyspark import __version__ as spark_version
 from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql.utils import get_lit_sql_str
 
+from strandline_spark.columns.expression import in_quotes
 from strandline_spark.conf import JOB_NAME
 from strandline_spark.extraction.unreported_statements import RefusedWrite, SqlText, Unreported
 from strandline_spark.formats.catalog_tables import SESSION_CATALOG
@@ -212,7 +212,7 @@ def with_values(text: str, parameters: Mapping[str, Any] | Sequence[Any]) -> str
 def _literal(value: Any) -> str:
     if isinstance(value, datetime):
         return f"TIMESTAMP '{value}'"
-    return get_lit_sql_str(value) if isinstance(value, str) else str(value)
+    return in_quotes(value) if isinstance(value, str) else str(value)
 
 
 def _is_reported(error: Exception) -> bool:
