@@ -1,5 +1,6 @@
-"""The emitter's additions to a query and to a micro-batch, beside those of the stock OpenLineage
-listener: wall time, CPU, Py4J commands, memory.
+"""The emitter's cost for a query and for a micro-batch, beside the stock OpenLineage listener's.
+
+Measured are wall time, CPU, Py4J commands and memory.
 
 Off, on and stock take turns in one SparkContext, and events go by HTTP to a server that answers at
 once.
@@ -90,8 +91,9 @@ def added(rows: Rows, variant: str, kind: str) -> tuple[float, str]:
 
 
 def record_cost(rows: Rows, kind: str) -> None:
-    """CPU of driver and JVM together in ms, also as a share of the statement's own, and Py4J
-    commands that ours and the stock listener add to a statement.
+    """CPU time and Py4J commands that ours and the stock listener add to a statement.
+
+    CPU is that of driver and JVM together in ms, also as a share of the statement's own.
     """
     for variant in VARIANTS[1:]:
         pairs = list(zip(rows[variant, kind], rows["off", kind], strict=True))
@@ -106,8 +108,9 @@ def record_cost(rows: Rows, kind: str) -> None:
 
 
 def record_memory(short: bool) -> None:
-    """Record the reachable heap with each variant in a context of its own, one after the other
-    in one JVM.
+    """Record the reachable heap with each variant.
+
+    Each has a context of its own, one after the other in one JVM.
     """
     with answering() as url:
         size = {"rounds": 1, "queries": 4} if short else {"rounds": 4, "queries": 60}

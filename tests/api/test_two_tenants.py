@@ -292,8 +292,9 @@ def _texts(body: Any) -> Iterator[str]:
 
 
 def requests(operation: Operation, tenant: Tenant) -> Iterator[Asked]:
-    """Yield a tenant's requests to an operation: each word of a choice once, each of its
-    questions.
+    """Yield a tenant's requests to an operation.
+
+    One for each word of a choice, and one for each of its questions.
     """
     if operation.path == "/api/v2/stream":
         return  # stays open; asked in test_stream

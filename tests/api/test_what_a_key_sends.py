@@ -76,8 +76,9 @@ def micro_batch(tenant: Tenant, run: str, application: str) -> JSON:
 
 
 def own_story(own: Tenant, other: Tenant) -> Iterator[JSON]:
-    """Yield a tenant's events with its own key: the story, a run with a UUID, and a streaming
-    query.
+    """Yield a tenant's events with its own key.
+
+    The story, a run with a UUID, and a streaming query.
     """
     yield from story(own, other)
     steady = event(

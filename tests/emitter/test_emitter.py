@@ -198,8 +198,9 @@ def noted(done: list[Any], wait: Callable[[float], bool], seconds: float) -> boo
 
 
 def ending(queue: Busy, monkeypatch: pytest.MonkeyPatch, seconds: float = 0.3) -> list[Any]:
-    """Return the events that an emitter takes from that queue within so many seconds of the
-    program's end.
+    """Return the events that an emitter takes from that queue after the program's end.
+
+    It has so many seconds for it.
     """
     done: list[Any] = []
     parts: Any = SimpleNamespace(

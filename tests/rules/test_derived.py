@@ -108,8 +108,9 @@ def test_table_that_a_stream_writes_once_in_300_micro_batches_completes_its_barr
 
 
 def contents(rule: Rule, histories: int = 150) -> tuple[int, int]:
-    """Count the snapshots that a rule puts under barriers, and those of them that differ from
-    the base tables' sum.
+    """Count the snapshots that a rule puts under barriers.
+
+    And those of them that differ from the base tables' sum.
     """
     found = wrong = 0
     for seed in range(histories):

@@ -143,8 +143,9 @@ def test_control_the_version_of_each_pipeline_shows_two_barriers() -> None:
 def violations(
     make: Callable[[], Oracle], wrong: Callable[[Oracle, Table], Outcome], histories: int = 150
 ) -> int:
-    """Count the answers of a wrong system that go back, or name a barrier that a table of the
-    component lacks.
+    """Count the answers of a wrong system that go back.
+
+    Also those that name a barrier which a table of the component lacks.
     """
     found = 0
     for seed in range(histories):

@@ -84,9 +84,7 @@ def test_unsent_events_of_a_job_are_sent_after_it(
 
 
 def told_in_the_end(behind: Backend, port: FaultyProxy, folder: Path) -> set[str]:
-    """Return the events that arrive when the spool of a dead driver is sent, as a next driver
-    would.
-    """
+    """Return the events that arrive when a next driver sends the spool of a dead one."""
     spool = Spool(folder / "state" / "strandline" / "spool", 10_000_000)
     following = Outbox(lambda: transport_of(behind.conf("127.0.0.1", port.port)), spool)
     arrived = told(behind, TOLD, folder)

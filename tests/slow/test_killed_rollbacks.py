@@ -78,8 +78,9 @@ def derived_rows(lake: Driven) -> dict[str, list[list[int]]]:
 
 
 def expected_rows(barriers: int) -> dict[str, list[list[int]]]:
-    """Return the rows of credits and balance after so many barriers in a run that never
-    diverged.
+    """Return the rows of credits and balance after so many barriers.
+
+    In a run that never diverged.
     """
     rows = sorted([one % k, 10 * one + k] for one in range(1, barriers + 1) for k in (2, 3, 5))
     totals: dict[int, int] = {}

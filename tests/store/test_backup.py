@@ -245,7 +245,7 @@ def test_check_finds_each_changed_byte_of_a_name_a_facet_and_the_log_of_versions
 
 
 def test_check_has_a_page_of_rows_in_memory(postgres_engine: Engine) -> None:
-    """psycopg has all rows of a statement in memory, unless its cursor is one of the server."""
+    """A cursor of psycopg has all rows of a statement in memory, unless it is the server's."""
     store(postgres_engine, [event("COMPLETE", job="load", outputs=[dataset("bank.transfers")])])
     whole = list[str]()
 

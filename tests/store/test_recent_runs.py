@@ -74,9 +74,7 @@ def test_recent_lineage_covers_recent_runs_and_latest_only_the_latest(
 
 
 def seen(answer: dict[str, Any]) -> dict[str, tuple[str, int, int, bool]]:
-    """Return for each edge its last time, its number of runs of how many, and whether the newest
-    has it.
-    """
+    """Return each edge's last time, its number of runs of how many, and if the newest has it."""
     times = [
         (edge["lastSeen"][11:19], edge["runs"], edge["ofRuns"], edge["inLatest"])
         for edge in answer["edges"]

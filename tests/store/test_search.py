@@ -51,8 +51,9 @@ def ids(found: Iterable[Found], where: str = "name") -> list[str]:
 
 
 class Scan:
-    """The expected results of a search: every name, tag, column and line of SQL, one after the
-    other.
+    """The expected results of a search.
+
+    Every name, tag, column and line of SQL, one after the other.
     """
 
     def __init__(self, history: Iterable[Json], engine: Engine) -> None:

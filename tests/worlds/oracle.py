@@ -110,8 +110,9 @@ class Oracle:
         return self.end(run)[0]
 
     def end(self, run: str, levels: int = 2) -> tuple[datetime | None, str]:
-        """Return time and kind of the end: by its own event, or with its parent or root, unless
-        a later event came.
+        """Return time and kind of the end.
+
+        By its own event, or with its parent or root, unless a later event came.
         """
         own = (
             None

@@ -81,8 +81,9 @@ class Delivery:
             cursor = outbox.ExportCursor(at, 0, 0, "")
 
     def _claim(self, now: Clock) -> outbox.ExportCursor | None:
-        """Claim the cursor and return it; None while another process delivers, or while the
-        target is not due.
+        """Claim the cursor and return it.
+
+        None while another process delivers, or while the target is not due.
         """
         name = self._target.name
         with read_from(self._engine) as connection:

@@ -229,8 +229,9 @@ def links_of(
     datasets: Mapping[int, DatasetRecord],
     whose: Callable[[JobEdge], int] = attrgetter("owner"),
 ) -> dict[tuple[int, int], tuple[DatasetLink, ...]]:
-    """Return the datasets that each owner (or each job) read and wrote, once each, with the
-    facets of the newest relation.
+    """Return the datasets that each owner (or each job) read and wrote, once each.
+
+    Facets are those of the newest relation.
     """
     last: dict[tuple[int, int, int], JobEdge] = {}
     for one in touched:

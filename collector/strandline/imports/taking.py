@@ -45,8 +45,9 @@ def take_marquez(engine: Engine, reader: MarquezReader) -> Counter[str]:
 
 
 def _position(reader: MarquezReader, start: int) -> int:
-    """Return the position to continue at: what was taken before is read again only for its
-    names.
+    """Return the position to continue at.
+
+    What was taken before is read again only for its names.
     """
     if start:
         for offset, _ in reader.events():

@@ -176,8 +176,9 @@ class Consumer:
                 self._tell(self._holdings.committed, time.monotonic() - self._began)
 
     def _polling_meanwhile(self, kafka: KafkaConsumer, working: "Future[Done]") -> Done:
-        """Return the result of the work; meanwhile poll without taking records, so that the
-        group keeps us.
+        """Return the result of the work.
+
+        Meanwhile poll without taking records, so that the group keeps this consumer.
         """
         while not _done(working, PATIENCE_SECONDS):
             for partition in kafka.assignment():

@@ -15,8 +15,9 @@ _BY_INDEX = ["elementVar", "indexVar"]  # what Delta calls those of its own
 
 
 def uncoerced(node: Node) -> Node:
-    """Return the node that another was built from for a type; the node itself if it does
-    something else.
+    """Return the node that another was built from to change its type.
+
+    The node itself if it does something else.
     """
     rule = _REBUILT.get(node.name)
     return rule(node) or node if rule is not None else node

@@ -225,9 +225,9 @@ def quoted(name: str) -> str:
 
 
 def in_quotes(text: str) -> str:
-    """A text as SQL writes it, so that where it ends can be seen.
+    r"""A text as SQL writes it, so that where it ends can be seen.
 
-    >>> print(in_quotes("C:\\\\"), in_quotes("it's"))
-    'C:\\\\' 'it\\'s'
+    >>> print(in_quotes("C:\\"), in_quotes("it's"))
+    'C:\\' 'it\'s'
     """
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -64,9 +64,7 @@ class Surroundings(Protocol):
         """Return what a subquery's first column stands for."""
 
     def wrote(self, cast: Node) -> str | None:
-        """Return the user's words for that cast, CAST or TRY_CAST; None if it is one of Spark's
-        own.
-        """
+        """Return the user's word for that cast, CAST or TRY_CAST; None if it is Spark's own."""
 
 
 def value_of(expression: Node, seen: Surroundings) -> Value:

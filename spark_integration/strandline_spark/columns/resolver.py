@@ -64,9 +64,7 @@ class Resolver:
         return self._leaves.get(expr_id) or self._earlier.value(expr_id) or constant(name)
 
     def rows_of(self, ids: tuple[int, ...]) -> Scope | None:
-        """Return the deciding and the opaque columns of the earlier statement whose output this
-        is.
-        """
+        """Return the deciding and the opaque columns of the earlier statement with this output."""
         return self._earlier.output(ids)
 
     def wrote(self, cast: Node) -> str | None:

@@ -234,6 +234,7 @@ def _with_origin(rows: list[list[Node]], index: int, seen: Seen) -> list[Value]:
 
 
 def each_once(branches: Sequence[Value]) -> Value:
+    """Return alternatives of the branches' terms, each term once."""
     found = {(term.text, term.refs): term for value in branches for term in value}
     return alternatives([tuple(found.values())]) if found else ()
 

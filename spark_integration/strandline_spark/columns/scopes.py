@@ -52,9 +52,7 @@ class StatementScopes(Protocol):
         """The value of a leaf's column."""
 
     def rows_of(self, ids: tuple[int, ...]) -> Scope | None:
-        """Return the deciding and the opaque columns of the earlier statement whose output this
-        is.
-        """
+        """Return the deciding and the opaque columns of the earlier statement with this output."""
 
     def wrote(self, cast: Node) -> str | None:
         """Return what the user wrote for a cast."""
@@ -89,10 +87,12 @@ class Seen:
             self.opaque += scope.opaque
 
     def value(self, attribute: Node) -> Value:
+        """Return what an attribute is made of; its name if nothing in reach defines it."""
         found = self.values.get(attribute.expr_id) or self.outer.get(attribute.expr_id)
         return found or constant(str(attribute.fields["name"]))
 
     def subquery(self, expression: Node) -> Value:
+        """Return what a subquery gives as a value: its column, or all of its columns."""
         scope = self.subquery_scope(expression)
         if expression.name == "Exists":  # its rows decide; what they hold does not matter
             return constant("EXISTS(...)")
@@ -115,6 +115,7 @@ class Seen:
         return scope
 
     def wrote(self, cast: Node) -> str | None:
+        """Return the user's word for that cast; None if it is Spark's own."""
         return self.resolver.wrote(cast)
 
     def decide(self, expressions: Iterable[Node], subtype: str) -> None:

@@ -59,8 +59,9 @@ _EACH = {"Coalesce", "Nvl", "Greatest", "Least", "CreateArray", "Concat"}
 
 
 def picked(name: str, terms: Sequence[Term]) -> tuple[int, ...]:
-    """Return the arguments of a function that its value may be, if they all are structs (or hold
-    some) that the statement built.
+    """Return the arguments of a function that its value may be.
+
+    Only if all are structs (or hold some) that the statement built.
     """
     places = tuple(
         place

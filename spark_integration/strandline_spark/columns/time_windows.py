@@ -46,9 +46,7 @@ def _is_made(node: Node) -> bool:
 
 
 def _lengths(start: Node, end: Node) -> Iterator[Node]:
-    """Yield the length, distance and start of the windows, as far as Spark does not fill them
-    in.
-    """
+    """Yield the length, distance and start of the windows, but for those that Spark fills in."""
     rest = start.children[0].children[1].children[-1]
     length, slide = _number(end.children[1]), _number(rest.children[1])
     offset = _number(rest.children[0].children[1])

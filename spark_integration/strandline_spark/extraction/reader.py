@@ -165,8 +165,10 @@ class PlanReader:
             )
 
     def consumed(self, execution: JavaObject, offsets: Sequence[Offsets]) -> tuple[Dataset, ...]:
-        """Every source of a query with where a micro-batch ended in it, also where it had nothing new; `execution` has the
-        query's own plan, for a micro-batch's leaves out what it does not read.
+        """Return every source of a query with where a micro-batch ended in it.
+
+        Also where it had nothing new. `execution` has the query's own plan: a micro-batch's
+        leaves out what it does not read.
         """
         return self._guarded(
             execution, lambda parts: Statement("Sources", self._sources(parts, offsets))
@@ -184,8 +186,9 @@ class PlanReader:
     def checkpoints(
         self, execution: JavaObject, written: AlignedOutput, query_id: str, after: int
     ) -> dict[int, Statement]:
-        """Return the commits of an aligned job's micro-batches after one, by number, from their
-        snapshots.
+        """Return the commits of an aligned job's micro-batches after one.
+
+        By number, read from their snapshots.
         """
         with self._session_of(execution):
             output = self._named(execution.sparkSession(), written.table)
@@ -792,9 +795,7 @@ def _marked(statement: Statement, unread: tuple[str, ...]) -> Statement:
 
 
 def _proven(target: Target, output: Output) -> bool:
-    """Return true if its trace proves that a write was done which is only done if nothing is
-    there.
-    """
+    """Return true if its trace proves that a write to an empty place was done."""
     if target.proven_by == "snapshot":
         return bool(output.dataset.snapshots)
     return target.proven_by is None or bool(output.statistics.get("fileCount"))

@@ -141,6 +141,7 @@ def _hive_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 
 
 def of_table(table: JavaObject, schema: tuple[Field, ...], jvm: Jvm) -> Mention:
+    """Return the mention of a table that a V1 command names by its catalog entry."""
     provider = optional(table.provider())
     path = default_path(table.identifier(), jvm)
     return Mention(

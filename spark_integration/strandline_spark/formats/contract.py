@@ -132,9 +132,7 @@ class Format:
     def written_by_batch(
         self, mention: Mention, batch: tuple[str, int], commits: Sequence[Commit], jvm: Jvm
     ) -> Snapshot | None:
-        """Return the commit of micro-batch (query id, number), also if it was made before a
-        restart.
-        """
+        """Return the commit of micro-batch (query id, number), also of one before a restart."""
         return None
 
     def written_by_query(

@@ -13,8 +13,9 @@ from strandline_spark.model.statement import Operation
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A finished execution: its QueryExecution, its kind of write, and the commits reported
-    while it ran. A procedure has no QueryExecution.
+    """A finished execution, its kind of write, and the commits reported while it ran.
+
+    A procedure has no QueryExecution.
     """
 
     execution: JavaObject
@@ -31,8 +32,9 @@ class Done:
 
     @property
     def since(self) -> int | None:
-        """The begin of its analysis, in milliseconds since 1970: it has committed nothing
-        before.
+        """The begin of its analysis, in milliseconds since 1970.
+
+        It has committed nothing before.
         """
         return begun_at(self.execution) if self.execution is not None else self.called_at
 

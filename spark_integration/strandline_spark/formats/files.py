@@ -54,6 +54,7 @@ class Files(Format):
     asked = _ASKED
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        """The folder or file that is read or written."""
         location = self._location(mention, jvm)
         if location is None:
             return None
@@ -73,6 +74,7 @@ class Files(Format):
         )
 
     def others_of(self, mention: Mention, jvm: Jvm) -> Sequence[Dataset]:
+        """The other folders of one read."""
         if mention.catalog_table is not None or mention.offsets not in (None, (None, None)):
             return ()
         places = (jvm.path(folder) for folder in _roots(mention, jvm)[1:])

@@ -25,6 +25,7 @@ class Hive(Format):
     rank = 60
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        """The Hive table at its location."""
         table = mention.catalog_table
         if table is None or provider_of(table) != "hive":
             return None

@@ -23,10 +23,12 @@ class Kafka(Format):
     rank = 40
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        """The first topic."""
         topics = self._topics(mention, jvm)
         return topics[0] if topics else None
 
     def others_of(self, mention: Mention, jvm: Jvm) -> Sequence[Dataset]:
+        """The other topics."""
         return self._topics(mention, jvm)[1:]
 
     def _topics(self, mention: Mention, jvm: Jvm) -> list[Dataset]:

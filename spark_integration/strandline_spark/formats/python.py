@@ -30,6 +30,7 @@ class Python(Format):
     rank = 70
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        """The source by its short name, with its table or path and its options."""
         if mention.table is None or simple_name(mention.table) != "PythonTable":
             return None
         source = str(mention.table.name()).removeprefix("(Python)").strip() or "source"

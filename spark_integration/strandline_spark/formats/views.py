@@ -20,6 +20,7 @@ class Views(Format):
     rank = 20
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        """The view of the session's catalog."""
         if mention.provider != "view" or "view" not in mention.options:
             return None
         name = f"{mention.options['database']}.{mention.options['view']}"

@@ -66,8 +66,9 @@ class Claim:
             self._properties.remove(self._waiting)
 
     def awaited(self) -> bool:
-        """Return true if another process of this JVM has the claim, or has waited for it within
-        a lease.
+        """Return true if another process of this JVM has the claim.
+
+        Also if one has waited for it within a lease.
         """
         if self._properties.get(self._key) not in (None, self._id):
             return True

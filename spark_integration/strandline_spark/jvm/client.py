@@ -335,8 +335,9 @@ def _class_names(gateway_client: Any) -> Any:
 
 @lru_cache(maxsize=2)
 def class_names_hold(gateway_client: Any) -> bool:
-    """Return true if commons-lang3, which Spark brings along, is here and names classes in one
-    call.
+    """Return true if commons-lang3 is here and names classes in one call.
+
+    Spark brings it along.
     """
     try:
         return str(JavaClass(CLASS_UTILS, gateway_client).getName(1)) == "java.lang.Integer"

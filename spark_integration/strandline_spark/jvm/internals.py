@@ -90,8 +90,9 @@ _TRIALS: Mapping[ParsedText, Callable[[Jvm], bool]] = {
 
 
 def _lacks(jvm: Jvm, one: Internal) -> bool:
-    """Return true if the class is here without the field; a class that is not here is nobody's
-    loss.
+    """Return true if the class is here without the field.
+
+    A class that is not here does no harm.
     """
     try:
         owner = _loaded(jvm, one.owner)

@@ -177,8 +177,9 @@ class Handles:
         return self._join("foldArguments", apply.asType(self._types[2]), chosen)
 
     def gathered(self, class_name: str, handle: Handle) -> Handle:
-        """Return the handle's results for the elements of a collection, option or tree (anything
-        with `foreach`).
+        """Return the handle's results for the elements of a collection, option or tree.
+
+        Anything with `foreach` will do.
         """
         found = JavaClass("java.util.ArrayList", self._jvm.view._gateway_client)()
         visit = self.then(handle, self.given_to(found, "java.util.ArrayList", "add"))

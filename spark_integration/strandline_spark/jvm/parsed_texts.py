@@ -45,8 +45,9 @@ def text_in(shown: str) -> str | None:
 
 
 def is_plain(shown: str) -> bool:
-    """Return true if an Identifier shows itself as its parts with dots between, none of which
-    needs quotes.
+    """Return true if an Identifier shows itself as its parts with dots between.
+
+    None of them may need quotes.
     """
     return IDENTIFIER.holds and _PLAIN.fullmatch(shown) is not None
 

@@ -164,8 +164,9 @@ def as_committed(statements: Sequence[Statement], exact: Statement) -> list[Stat
 
 
 def reads_exactly(statements: Sequence[Statement], named: Mapping[str, str]) -> bool:
-    """Return true if the observed reads are those that the commit names: of each table the one
-    snapshot.
+    """Return true if the observed reads are those that the commit names.
+
+    Of each table that is one snapshot.
     """
     own = {_key(output.dataset) for statement in statements for output in statement.outputs}
     seen: dict[str, set[str]] = {}

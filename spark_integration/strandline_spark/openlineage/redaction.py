@@ -198,8 +198,10 @@ def _hide_literal(found: re.Match[str]) -> str:
 
 
 def clean_message(text: str) -> str:
-    """An error's message: its first lines, without quoted values and without what mixes letters and digits. Quoted
-    names of files, modules and attributes stay, and so do classes of errors: nobody finds a fault without them.
+    """Return the first lines of an error's message without what may be a secret.
+
+    Quoted values and words that mix letters and digits are hidden. Quoted names of files,
+    modules and attributes stay, and so do classes of errors: without them nobody finds a fault.
 
     >>> clean_message("[NO_LOGIN] Can't log in as 'ann' with password hunter2")
     "[NO_LOGIN] Can't log in as '***' with password ***"

@@ -1,5 +1,6 @@
-"""Questions of table formats about their tables while a plan is read; the registry of formats
-fills them.
+"""Questions of table formats about their tables while a plan is read.
+
+The registry of formats fills them.
 """
 
 from __future__ import annotations

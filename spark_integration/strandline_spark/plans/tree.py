@@ -33,8 +33,10 @@ class Node:
         return [tree_of(value) for value in self.fields.get(field) or () if is_tree(value)]
 
     def forget(self) -> None:
-        """Keep the name alone: who has seen all of a tree needs its thousands of nodes no more, and Python's collector
-        would look at them again and again.
+        """Keep the name alone.
+
+        After a whole tree was read its thousands of nodes are not needed any more, and
+        Python's garbage collector would look at them again and again.
         """
         self.fields, self.children = {}, []
 

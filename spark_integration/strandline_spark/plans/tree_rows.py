@@ -227,8 +227,7 @@ def root_of(text: str) -> Node:
 
 
 def analysed_of(text: str) -> tuple[int, str, Node, str, str]:
-    """Return an execution's identity, session id, analysed plan and SQL, and the SQL of its
-    first child.
+    """Return an execution's identity, session id, analysed plan, SQL, and its first child's SQL.
 
     The last two as Scala shows an Option.
     """

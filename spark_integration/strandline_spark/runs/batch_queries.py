@@ -64,8 +64,9 @@ class Reader(Protocol):
         offsets: Sequence[tuple[str | None, str | None]],
         planned: Any = None,
     ) -> Statement:
-        """Return an earlier micro-batch of the same query, as the table and the offset log know
-        it.
+        """Return an earlier micro-batch of the same query.
+
+        As the table and the offset log know it.
         """
         ...
 
@@ -82,9 +83,7 @@ class Reader(Protocol):
     def checkpoints(
         self, qe: Any, written: AlignedOutput, query_id: str, after: int
     ) -> dict[int, Statement]:
-        """Return the commits of an aligned job's micro-batches after one, as its table knows
-        them.
-        """
+        """Return the commits of an aligned job's micro-batches after one, as its table has them."""
         ...
 
 
@@ -246,8 +245,9 @@ class Actions:
             root.parts.append(statement)
 
     def _part(self, qe: Any, commits: Sequence[Any]) -> Statement | None:
-        """Return the part's statement; if that cannot be read (the catalog is busy, say), its
-        plan.
+        """Return the part's statement.
+
+        Or its plan, if the statement cannot be read (the catalog is busy, say).
         """
         try:
             return self._clean(self._reader.at_end(qe, commits))
@@ -356,9 +356,7 @@ def writing(parts: Sequence[Statement]) -> list[Statement]:
 
 
 def informed(parts: Sequence[Statement]) -> list[Statement]:
-    """Return the outputs of nested executions, with the read snapshots on which all others
-    agree.
-    """
+    """Return the outputs of nested executions, with the read snapshots on which all agree."""
     reading, written = [part for part in parts if not part.outputs], writing(parts)
     snapshots = _snapshots_read(reading)
     sure = [
@@ -380,8 +378,10 @@ def _snapshots_read(parts: Sequence[Statement]) -> dict[tuple[str, str], set[tup
 
 
 def _as_read(statement: Statement, reading: Sequence[Statement]) -> Statement:
-    """The statement with the snapshots that its nested executions read, where it has none of its own; the last try
-    of a statement that had to begin again is what counts.
+    """Return the statement with the snapshots that its nested executions read.
+
+    Only where it has none of its own. The last try of a statement that had to begin again
+    counts.
     """
     read = {
         (dataset.namespace, dataset.name): dataset.snapshots

@@ -355,9 +355,7 @@ class Streams:
                 self._tell(query, earlier, at=query.started_at)
 
     def _earlier(self, query: Query, qe: Any, batch_id: int) -> CommittedBatch:
-        """Return a micro-batch that was over before it could be seen, or whose end was not
-        reported.
-        """
+        """Return a micro-batch that was over before it was seen, or whose end was not reported."""
         begun = query.begun.get(batch_id)
         parts = writing(begun.parts) if begun is not None else []
         offsets = [(start, end) for _, end, start in query.handle.offsets(batch_id)]
@@ -373,8 +371,9 @@ class Streams:
     def _with_checkpoint(
         self, query: Query, batch: MicroBatch, ended: Ended, statements: list[Statement]
     ) -> list[Statement]:
-        """Return a micro-batch's commit as its table has it, where its own statements name no
-        snapshot.
+        """Return a micro-batch's commit as its table has it.
+
+        Only where its own statements name no snapshot.
         """
         if ended.error is None and not writing(statements):
             return statements

@@ -44,9 +44,7 @@ class LakeTable:
         return self._point(self.done[newest]) if newest is not None else None
 
     def left_behind(self, snapshot_id: str) -> bool:
-        """Return true if a snapshot is there, and outside the main history: the table was rolled
-        back.
-        """
+        """Return true if a snapshot is outside the main history: the table was rolled back."""
         return self._point(snapshot_id) is not None and all(
             one.snapshot_id != snapshot_id for one in self._main()
         )

@@ -89,8 +89,9 @@ def took(job: str, at: float, number: int, snapshot: str) -> JSON:
 
 
 def outside_of_all(server: Server, seconds: float, outside: Outside) -> Expiry:
-    """Return the expirable snapshots some seconds into the story, if only readers outside of the
-    model need the table.
+    """Return the expirable snapshots some seconds into the story.
+
+    Only readers outside of the model need the table.
     """
     with server.engine.connect() as connection:
         needed = [Pin("a6", "the strong version")]

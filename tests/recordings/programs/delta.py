@@ -50,8 +50,10 @@ def delta_changes(spark: Any, folder: Path) -> None:
 
 
 def delta_again(spark: Any, folder: Path) -> None:
-    """A table gets three versions and is read, is dropped and made anew from another source, and is read again; what exists is
-    created if it does not exist; a DataFrame overwrites a table twice, each time from another source.
+    """A table gets three versions, is read, is dropped and made anew from another source.
+
+    Then it is read again; what exists is created if it does not exist; a DataFrame overwrites a
+    table twice, each time from another source.
     """
     delta_tables(spark, "orders", "refunds")
     sql(

@@ -72,8 +72,9 @@ def evolved(spark: Any, folder: Path) -> None:
 
 
 def rolled_back(spark: Any, folder: Path) -> None:
-    """A load that was wrong is rolled back and done again from another source, then the table is compacted; its reader
-    ran in between.
+    """A load that was wrong is rolled back and done again from another source.
+
+    Then the table is compacted; its reader ran in between.
     """
     tables(spark, "orders", "refunds")
     empty(spark, "totals", "published")

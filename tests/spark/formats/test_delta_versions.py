@@ -34,8 +34,9 @@ def execution(spark: Any, statement: str) -> Any:
 def read_and_written(
     statement: Statement,
 ) -> tuple[list[tuple[str, str]], list[tuple[str, Operation, str]]]:
-    """Return the read table (or folder) and version of a statement, and the written one with its
-    operation.
+    """Return the table (or folder) and version that a statement read, and what it wrote.
+
+    What it wrote has the operation, too.
     """
     read = [
         (one.table or one.name, one.snapshots[0].snapshot_id if one.snapshots else "")

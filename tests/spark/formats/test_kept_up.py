@@ -23,8 +23,9 @@ def events(tmp_path_factory: pytest.TempPathFactory, warm_jvm: WarmJvm) -> list[
 
 
 def facets(events: list[Event], table: str, side: str) -> list[Any]:
-    """Return the snapshot facets of reads (inputs) or writes (outputs) of the statements that
-    wrote a table.
+    """Return the snapshot facets of the statements that wrote a table.
+
+    Those of reads (inputs) or of writes (outputs).
     """
     ended = [
         event

@@ -26,8 +26,9 @@ pytestmark = [
 
 
 class Registry:
-    """The reports of Iceberg's registry since the last question, as the emitter's queue has
-    them.
+    """The reports of Iceberg's registry since the last question.
+
+    As the emitter's queue has them.
     """
 
     def __init__(self, spark: Any) -> None:

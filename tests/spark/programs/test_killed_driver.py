@@ -160,9 +160,7 @@ def data_lineage(url: str, events: list[Any]) -> tuple[dict[int, str], dict[int,
 
 
 def reads_of(events: list[Any]) -> dict[int, str]:
-    """Return the reported snapshot of the transfers that was read at each barrier of the
-    credits.
-    """
+    """Return the reported snapshot of the transfers that was read at each barrier of credits."""
     return {
         event["run"]["facets"]["strandline_barrier"]["barrierId"]: source["inputFacets"][
             "strandline_snapshot"

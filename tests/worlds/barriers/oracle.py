@@ -73,8 +73,9 @@ class Oracle:
                 pass
 
     def _believe(self, table: Table) -> dict[int, dict[str, float]]:
-        """Return the believed barriers, without outputs from other snapshots than the inputs
-        have at the barrier.
+        """Return the believed barriers.
+
+        Without outputs from other snapshots than the inputs have at the barrier.
         """
         if table not in self.done:
             self.done[table] = {}
@@ -211,7 +212,10 @@ class Oracle:
         return self.done[table][barrier][self.snapshot(table, barrier)]
 
     def birth(self, barrier: int) -> float:
-        """birth(b): the first commit that carries b, of any table that still has it."""
+        """Return the time of the first commit that carries the barrier.
+
+        Of any table that still has it.
+        """
         return min(at for done in self.carrying.values() for at in done.get(barrier, {}).values())
 
     def _settle(self) -> None:

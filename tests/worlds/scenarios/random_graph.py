@@ -53,8 +53,9 @@ class Job:
         yield from ((source, self.name, None) for source in set(self.reads) - used)
 
     def _sources(self, sink: str) -> set[str]:
-        """Return the sources of its columns; those that no column of any sink names count as a
-        whole.
+        """Return the sources of its columns.
+
+        Those that no column of any sink names count as a whole.
         """
         if sink not in self.stated:
             return set(self.reads)

@@ -110,8 +110,9 @@ class Store:
             self._engine.dispose()
 
     def _fault(self, work: "Serving | Consuming", *, is_cut: bool) -> str:
-        """Return the fault after a kill, from a copy of the files: whoever opens them changes
-        them.
+        """Return the fault after a kill, from a copy of the files.
+
+        Opening them changes them.
         """
         for file in self._seen.iterdir():
             file.unlink()
@@ -171,8 +172,9 @@ class Serving:
         return self._answered == len(self._groups)
 
     def fault(self, stored: set[bytes], _offset: int, *, is_cut: bool) -> str:
-        """Return the fault: answered events are there; of the group that was under way
-        everything or nothing.
+        """Return the fault: answered events are there, later ones are not.
+
+        Of the group that was under way everything or nothing is there.
 
         Of later ones nothing.
         """

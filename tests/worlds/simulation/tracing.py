@@ -114,8 +114,9 @@ def _change(content: bytearray, place: int, data: bytes | None, chance: Random) 
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a child: its report, the call at which it was killed ('' if none), and its
-    status then.
+    """The end of a child.
+
+    Its report, the call at which it was killed ('' if none), and its status then.
     """
 
     said: bytes

@@ -19,9 +19,7 @@ Kind = Literal["PROCEED", "CHECKPOINT", "ABORT"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision: the barrier to checkpoint at, the barriers to abort before it, the inputs'
-    snapshots at it.
-    """
+    """The barrier to checkpoint at, the barriers to abort before it, its inputs' snapshots."""
 
     kind: Kind
     barrier: int | None = None

@@ -96,8 +96,9 @@ def _parts(
 
 
 def _commits(model: Model, table: Table, barrier: int) -> dict[Table, float]:
-    """Return the time at which each table upstream of `table` completed the barrier, never
-    before its own inputs.
+    """Return the time at which each table upstream of `table` completed the barrier.
+
+    A table's time is never before that of its own inputs.
     """
     birth = model.group(model.group_of[table]).births[barrier]
     found: dict[Table, float] = {}

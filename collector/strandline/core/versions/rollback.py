@@ -226,8 +226,9 @@ def _reached(stored: StoredTable, statements: tuple[str, ...]) -> tuple[tuple[st
 
 
 def _rewind(model: Model, job: Job, barrier: int) -> RollbackStep:
-    """Return the checkpoint's files to delete: those after the micro-batch that committed the
-    barrier.
+    """Return the checkpoint's files to delete.
+
+    Those are the files after the micro-batch that committed the barrier.
     """
     place = model.places[job]
     batches = {

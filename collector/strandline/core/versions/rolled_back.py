@@ -46,9 +46,7 @@ def _runs_over(model: Model, table: Table) -> set[str]:
 
 
 def _bear_anew(model: Model, group: Group) -> None:
-    """Keep the creation times of the remaining barriers; forget those of barriers that no table
-    has any more.
-    """
+    """Keep the creation times of barriers that a table still has, and forget the others."""
     group.births, group.order, group.looked_at = {}, [], 0
     for table, name in model.group_of.items():
         if name == group.name:

@@ -188,8 +188,9 @@ def escaped(part: str) -> str:
 def orchestrator_of(
     configured: str | None, integration: str | None, engine: str | None, producer: str
 ) -> str:
-    """Return the orchestrator of a job: the configured one, else the first in its events, in
-    small letters.
+    """Return the orchestrator of a job, in small letters.
+
+    The configured one, else the first in its events.
     """
     stated = next((one for one in (configured, integration, engine) if one), None)
     return (stated or producer.rstrip("/").rpartition("/")[2] or "spark").lower()

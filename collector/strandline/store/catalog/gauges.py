@@ -49,8 +49,9 @@ class StoreSize:
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """The number of changes that an export target lacks (unwanted ones counted too), and its
-    failures.
+    """The number of changes that an export target lacks, and its failures.
+
+    Changes that the target does not want are counted, too.
     """
 
     name: str

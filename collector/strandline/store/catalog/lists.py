@@ -405,6 +405,7 @@ def barrier_answer(row: Any) -> Answer:
 
 
 def named_answer(kind: str, row: Any) -> Answer:
+    """Return a node's id, type, namespace and name."""
     id_ = node_text(kind, row.namespace, row.name)
     return {"id": id_, "type": kind, "namespace": row.namespace, "name": row.name}
 

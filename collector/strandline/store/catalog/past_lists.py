@@ -117,8 +117,9 @@ def jobs_then(
 
 
 def _is_job_of(asked: Filter, row: Any, run: PastRun | None, moment: int) -> bool:
-    """Return true if the filter takes the job: by its latest run of then or, without a state, by
-    its times.
+    """Return true if the filter takes the job.
+
+    The latest run of the moment decides or, without a state, the job's times.
     """
     if run is not None and asked.admits(run.state):
         return True

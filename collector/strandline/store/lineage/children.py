@@ -259,13 +259,13 @@ def errors_of(
 
 
 def first_line(message: str) -> str:
-    """The first line of an error that says why.
+    r"""The first line of an error that says why.
 
     Py4J's only says what Python called, the next what Java threw.
 
-    >>> first_line("no such column: x\\n  at line 7")
+    >>> first_line("no such column: x\n  at line 7")
     'no such column: x'
-    >>> first_line("Py4JJavaError: An error occurred while calling o602.sql.\\n: java.lang.ArithmeticException: / by zero")
+    >>> first_line("Py4JJavaError: An error occurred while calling o602.sql.\n: java.lang.ArithmeticException: / by zero")
     'java.lang.ArithmeticException: / by zero'
     """
     first, *others = [line.strip() for line in message.splitlines() if line.strip()] or [""]

@@ -78,8 +78,9 @@ def seen_datasets(connection: Connection, dataset_ids: Iterable[int]) -> set[int
 
 
 def hidden_beside(connection: Connection, shown: Iterable[int]) -> int:
-    """Count the datasets and jobs, hidden from the key, that were ever named together with these
-    nodes.
+    """Count the hidden datasets and jobs that were ever named together with these nodes.
+
+    Hidden are those that the key does not see.
     """
     nodes = set(shown)
     if access_of(connection).everything or not nodes:
@@ -90,9 +91,7 @@ def hidden_beside(connection: Connection, shown: Iterable[int]) -> int:
 
 
 def _datasets_beside(nodes: set[int]) -> Select[int]:
-    """Count the hidden datasets of the jobs among these nodes, and those that views among them
-    show.
-    """
+    """Count the hidden datasets of the jobs among these nodes, and those behind their views."""
     of_jobs = select(job_relations.c.dataset_id).where(among(job_relations.c.job_id, nodes))
     of_views = (
         select(edge_columns.c.source_id)

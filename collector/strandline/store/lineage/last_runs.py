@@ -62,8 +62,9 @@ run = runs.alias("run")
 def last_sightings(
     connection: Connection, names: Collection[int], recent_runs: int, now: int
 ) -> list[Sighting]:
-    """Return the sightings of the last runs of the jobs of these names, or of the jobs that own
-    runs of these names.
+    """Return the sightings of the last runs of jobs.
+
+    Those are the jobs of these names, and the jobs that own runs of these names.
     """
     last = _last_runs(connection, names, recent_runs, now)
     jobs_asked = seen_jobs(connection, last.jobs.union(names))
@@ -133,8 +134,9 @@ def _last_runs(connection: Connection, names: Collection[int], recent_runs: int,
 def sightings_of(
     connection: Connection, owners: Collection[int], jobs_asked: Collection[int], now: int
 ) -> list[Sighting]:
-    """Return the sightings of these owning runs of these jobs: themselves, and their last micro-
-    batches.
+    """Return the sightings of these owning runs of these jobs.
+
+    The runs count themselves, and so do their last micro-batches.
     """
     found = {*owners, *connection.scalars(_named(), {"names": list(jobs_asked)}).all()}
     return [

@@ -31,9 +31,10 @@ SELECT snapshot_id FROM snapshots WHERE operation = 'restore' AND dataset_id IN 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The output of one barrier of a run, or of a batch run, in a table, and the snapshot of
-    each source up to which it read: nothing of what a stream looked up, or of what a batch run that
-    corrected a stream's table read.
+    """The output of a barrier of a run, or of a batch run, in a table, and what it was made from.
+
+    That is the snapshot of each source up to which it read, without what a stream looked up,
+    and without what a batch run read that corrected a stream's table.
 
     observed: some of this is not proven. whole: those of the output that show nothing but what
     this read. restored: the snapshot of the table that each restore of the output names, None where

@@ -44,8 +44,9 @@ class NestedCommand(NamedTuple):
     state: int
 
     def holds(self, other: "NestedCommand") -> bool:
-        """Return true if the other is a part of this one; a part with another end is shown for
-        itself.
+        """Return true if the other is a part of this one.
+
+        A part with another end is shown for itself.
         """
         is_within = self.started <= other.started and other.ended <= self.ended
         return is_within and (self.application, self.state) == (other.application, other.state)

@@ -87,8 +87,9 @@ def _rank_of(row: Any, moment: int) -> int:
 
 
 def _end_of(row: Any, moment: int) -> tuple[int, int] | None:
-    """Return the time and kind of a run's end as in `run_ends`, among runs that had ended by
-    then.
+    """Return the time and kind of a run's end as in `run_ends`.
+
+    Only runs that had ended by then count.
     """
     if row.ended_at is not None and row.ended_at <= moment:
         return row.ended_at, row.state

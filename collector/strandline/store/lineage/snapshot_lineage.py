@@ -223,9 +223,10 @@ def snapshot_lineage_of(
     depth: int | None = None,
     most: int = MOST_NODES,
 ) -> Answer:
-    """Return the snapshots from which a snapshot (the newest by default) was made, and those
-    made from it. At a past moment only those of then count. Each also names inputs without a
-    known snapshot.
+    """Return the snapshots from which a snapshot was made, and those made from it.
+
+    The snapshot is the newest by default. At a past moment only those of then count. Each also
+    names inputs without a known snapshot.
     """
     by_index(connection)
     moment = view.at if view.past else None

@@ -78,9 +78,7 @@ def begun_at(state: RunState) -> tuple[int, str]:
 
 
 def seen_answer(seen: Seen) -> Answer:
-    """Return when an edge was last seen, in how many of the answer's runs, and whether in the
-    latest.
-    """
+    """Return when an edge was last seen, in how many of the answer's runs, and if in the latest."""
     return {
         "lastSeen": iso(seen.at),
         "runs": len(seen.owners),

@@ -316,8 +316,7 @@ def in_order(edges: Iterable[Answer]) -> list[Answer]:
 
 
 def outcome(found: Walk[Any], view: View, hidden: int, unseen: int) -> Answer:
-    """Return the size of the walk's graph, its moment, and the numbers of hidden nodes and
-    relations.
+    """Return the size of the walk's graph, its moment, and the numbers of what is hidden.
 
     unseen: how many nodes beside it are in namespaces that the key does not see.
     """

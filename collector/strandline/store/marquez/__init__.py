@@ -1,3 +1,1 @@
-"""The store's queries for the Marquez-compatible API, where the catalog has no answer of the
-same form.
-"""
+"""Queries of the Marquez-compatible API for which the catalog has no answer of that form."""

@@ -119,8 +119,9 @@ def _snapshots_of(connection: Connection, ids: Collection[int]) -> dict[tuple[in
 
 
 def stated_ends(connection: Connection, run: int) -> list[Any]:
-    """Return the datasets that a run read and wrote as named (id, direction, namespace, name),
-    or else those that its job declared.
+    """Return the datasets that a run read and wrote, or else those that its job declared.
+
+    Each is (id, direction, namespace, name), as events named it.
     """
     for owner in (runs.c.id == run, _declared(run)):
         query = (

@@ -16,8 +16,9 @@ ENDS = {FAIL: "fail", COMPLETE: "complete", ABORT: "abort"}
 
 
 def run_counts(connection: Connection, edges: Sequence[int]) -> list[dict[str, int]]:
-    """Count the runs that started, completed, failed and were aborted between each two of these
-    moments.
+    """Count the runs that started, completed, failed and were aborted in each span.
+
+    A span lies between two of these moments.
 
     A run counts once, however many events of it came, and however often.
     """
@@ -56,8 +57,9 @@ def _add(found: list[dict[str, int]], edges: Sequence[int], at: int, name: str, 
 
 
 def counts_at(connection: Connection, what: str, edges: Sequence[int]) -> list[int]:
-    """Count the jobs, datasets or sources known at the end of each span between two of these
-    moments.
+    """Count the jobs, datasets or sources known at the end of each span.
+
+    A span lies between two of these moments.
     """
     first_seen = _first_seen(what)
     before = (

@@ -178,9 +178,7 @@ def _of_tables(
 
 
 def _of_columns(connection: Connection, walked: WalkedColumns, removal: Removal) -> list[Affected]:
-    """Return the tables whose columns are affected, the jobs that make those, and the jobs that
-    only read the tables.
-    """
+    """Return the tables with affected columns, the jobs that make them, and their other readers."""
     tables: dict[int, Answer] = {}
     for (dataset, _), node in walked.nodes.items():
         _keep(tables, dataset, walked.names[dataset], node["distance"], node["dependency"])

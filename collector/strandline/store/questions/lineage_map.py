@@ -53,8 +53,9 @@ Answer = dict[str, Any]
 
 
 class JobUse(NamedTuple):
-    """The datasets that a job reads and writes: a direction and the id of a name each, as one
-    text.
+    """The datasets that a job reads and writes, as one text.
+
+    Each is a direction and the id of a name.
     """
 
     job: int

@@ -60,8 +60,10 @@ def _texts(value: Any, path: Sequence[str]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A filter of nodes by namespaces (`*` stands for anything), kinds, tags (KEY, or KEY=VALUE)
-    and all of the facet values. An empty part filters nothing.
+    """A filter of nodes by namespaces, kinds, tags and facet values.
+
+    `*` in a namespace stands for anything; a tag is KEY or KEY=VALUE. All of the facet values
+    have to match. An empty part filters nothing.
     """
 
     namespaces: tuple[str, ...] = ()

@@ -79,8 +79,9 @@ DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in KINDS.items()}
 
 
 class VersionNews(NamedTuple):
-    """A place to look at: a run with one of its barriers (0: the run itself), a base table, or a
-    dataset that was renamed.
+    """A place to look at.
+
+    A run with one of its barriers (0: the run itself), a base table, or a renamed dataset.
     """
 
     id: int

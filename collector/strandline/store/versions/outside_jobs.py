@@ -47,8 +47,9 @@ def outside_answer(one: OutsideJob) -> dict[str, Any]:
 def jobs_outside(
     connection: Connection, tables: Collection[Table], planned: Collection[Job]
 ) -> list[OutsideJob]:
-    """The jobs by name, but for those that are planned, that write one of these tables, read one and run, or read one and
-    write others.
+    """Return the jobs, by name, that use these tables and are not planned.
+
+    A job counts if it writes one of them, reads one and runs, or reads one and writes others.
     """
     names = _ids_of(connection, tables)
     found: dict[Job, _Use] = {}

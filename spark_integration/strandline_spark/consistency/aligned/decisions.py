@@ -1,5 +1,6 @@
-"""The decision of a job before a checkpoint, FLIP-276's three answers, from the inputs' own
-snapshots.
+"""The decision of a job before a checkpoint, from the inputs' own snapshots.
+
+It has FLIP-276's three answers.
 
 The answer holds for the whole micro-batch: all inputs stop at the same barrier.
 """
@@ -15,9 +16,7 @@ Kind = Literal["PROCEED", "CHECKPOINT", "ABORT"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision: the barrier to checkpoint at, the barriers to abort before it, the inputs'
-    snapshots at it.
-    """
+    """The barrier to checkpoint at, the barriers to abort before it, its inputs' snapshots."""
 
     kind: Kind
     barrier: int | None = None

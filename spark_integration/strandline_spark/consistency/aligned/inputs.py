@@ -164,9 +164,7 @@ class Inputs:
         return answer
 
     def _needs_coordinator(self) -> bool:
-        """Return true if two inputs or more have only barriers counted by their own micro-
-        batches.
-        """
+        """Return true if two or more inputs only count barriers by their own micro-batches."""
         return len(self._without_barriers()) > 1
 
     def _without_barriers(self) -> list[TableHistory]:

@@ -35,10 +35,10 @@ class View:
     name: tuple[str, ...] = ()
 
     def around(self, sql: str) -> str:
-        """The view's columns out of a query.
+        r"""The view's columns out of a query.
 
         >>> View("...", (), ("a", "b"), ("x", "b")).around("SELECT a, b FROM t")
-        '(SELECT `a` AS `x`, `b` AS `b` FROM (\\nSELECT a, b FROM t\\n))'
+        '(SELECT `a` AS `x`, `b` AS `b` FROM (\nSELECT a, b FROM t\n))'
         """
         alias = f" AS {quoted([alias_of(self.name)])}" if self.name else ""
         if len(set(self.selected)) < len(self.selected) or len(self.selected) != len(self.columns):

@@ -17,8 +17,9 @@ _WORDS = ("refuse", "latest")
 
 
 def is_read_at_latest(spark: SparkSession, table: str) -> bool:
-    """Return true if the session's conf lets this table (catalog.database.table) be read at its
-    latest.
+    """Return true if the session's conf lets this table be read at its latest.
+
+    The table is catalog.database.table.
     """
     return untracked_word(lambda key: spark.conf.get(key, None), table) == "latest"
 

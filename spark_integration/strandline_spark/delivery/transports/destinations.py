@@ -1,5 +1,6 @@
-"""The destination of events in words: for the first line of a job's log, and for a check of the
-conf.
+"""The destination of events in words.
+
+It stands in the first line of a job's log, and in a check of the conf.
 """
 
 from __future__ import annotations

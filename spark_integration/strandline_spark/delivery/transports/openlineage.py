@@ -1,4 +1,4 @@
-"""The Kafka transport as a Transport class that openlineage-python loads by its full name:
+"""The Kafka transport as a Transport class that openlineage-python loads by its full name.
 
 transport:
   type: strandline_spark.delivery.transports.openlineage.KafkaPythonTransport

@@ -83,6 +83,7 @@ class Delta(Format):
     rank = 15
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        """The table at the mention's path, with its names in catalogs."""
         location = self._location(mention)
         if location is None:
             return None
@@ -109,6 +110,7 @@ class Delta(Format):
         )
 
     def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        """The table that a catalog is about to create, at the path it will get."""
         if mention.provider != "delta" or mention.catalog is None or not _is_delta(mention.catalog):
             return None
         namespace, name = jvm.path(_named_location(mention, jvm))
@@ -126,11 +128,13 @@ class Delta(Format):
         )
 
     def written_schema(self, mention: Mention, jvm: Jvm) -> Sequence[Field]:
+        """Return the columns of the log, for a table that was written by its path."""
         named = mention.table or mention.catalog_table or mention.identifier
         schema = self._schema_of_log(mention, jvm) if named is None else ""
         return fields_in(schema) if schema else ()
 
     def generated(self, mention: Mention, jvm: Jvm) -> tuple[Sequence[Field], Mapping[str, str]]:
+        """Return the log's columns, and the expressions of those that the table generates."""
         schema = self._schema_of_log(mention, jvm)
         if _GENERATED not in schema:
             return (), {}
@@ -156,6 +160,7 @@ class Delta(Format):
             return ""
 
     def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
+        """The version of a feed, a clone or a restore, or else that of the relation's index."""
         if (named := self._by_command(mention, jvm)) is not None:
             return named
         if mention.relation is None or not _is_delta(mention.relation.location()):
@@ -193,6 +198,7 @@ class Delta(Format):
         return Snapshot(self.name, str(int(newest)), from_snapshot_id=before, observed=end is None)
 
     def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
+        """Return the table and the version that a scan of its files has read."""
         if simple_name(scan) != "FileSourceScanExec":
             return None
         index = scan.relation().location()
@@ -203,6 +209,7 @@ class Delta(Format):
         return Scan(str(index.path().toString()), str(version)) if version is not None else None
 
     def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
+        """The version of a scan, if it read this table and no change feed."""
         location = self._location(mention)
         if (
             location is None
@@ -213,6 +220,7 @@ class Delta(Format):
         return self._snapshot(location, int(scan.snapshot_id), jvm)
 
     def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
+        """Return the whole versions between a micro-batch's offsets."""
         location, upper = self._location(mention), _whole_version(json.loads(end))
         if location is None or upper < 0:
             return None
@@ -261,6 +269,7 @@ class Delta(Format):
     def written_by_batch(
         self, mention: Mention, batch: tuple[str, int], commits: Sequence[Commit], jvm: Jvm
     ) -> Snapshot | None:
+        """Return the version whose operation names the micro-batch."""
         location = self._location(mention)
         newest = _newest_version(location, jvm) if location is not None else None
         if location is None or newest is None:
@@ -276,6 +285,7 @@ class Delta(Format):
         return None
 
     def statistics(self, mention: Mention, snapshot: Snapshot, jvm: Jvm) -> dict[str, int]:
+        """Return the operation's metrics in the version's entry in the log."""
         named = mention.table is None and mention.identifier is not None
         location = _named_location(mention, jvm) if named else self._location(mention)
         info = (

@@ -63,6 +63,7 @@ class Hudi(Format):
     )
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        """The table at the mention's path, with its names in catalogs."""
         location = _location(mention)
         if location is None:
             return None
@@ -99,6 +100,7 @@ class Hudi(Format):
         return self._read(mention, pinned, jvm) if pinned is not None else None
 
     def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
+        """Return the table and the instant that a scan of its files was pinned to."""
         if simple_name(scan) != "FileSourceScanExec":
             return None
         relation = scan.relation()
@@ -110,12 +112,14 @@ class Hudi(Format):
         )
 
     def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
+        """The instant of a scan, if it read this table."""
         location = _location(mention)
         if location is None or jvm.path(location) != jvm.path(scan.table):
             return None
         return self._read(mention, scan.snapshot_id, jvm)
 
     def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
+        """Return the last instants that had completed at a micro-batch's offsets."""
         location = _location(mention)
         if location is None:
             return None
@@ -130,6 +134,7 @@ class Hudi(Format):
         )
 
     def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
+        """Return the instant of the execution's time whose counts fit its own."""
         location = _location(mention)
         if location is None or done.since is None:
             return None
@@ -158,6 +163,7 @@ class Hudi(Format):
         )
 
     def statistics(self, mention: Mention, snapshot: Snapshot, jvm: Jvm) -> dict[str, int]:
+        """Return the rows and bytes that the instant wrote."""
         location = _location(mention)
         found = Timeline(jvm, location).at(snapshot.snapshot_id) if location is not None else None
         if found is None:

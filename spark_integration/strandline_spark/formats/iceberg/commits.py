@@ -1,5 +1,6 @@
-"""The commit of an Iceberg statement among those of one table, if threads of one application
-write it at once.
+"""The commit of an Iceberg statement among those of one table.
+
+Threads of one application may write it at once.
 
 The name of every file that a write makes holds the write's own id, and a snapshot knows the files it added: that proves
 it. A statement that adds no file (a DELETE of whole files) is known by what its commit did, if no other one did the same.

@@ -94,6 +94,7 @@ class Iceberg(Format):
     relies_on = FIELDS
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        """The table or view by its name in its catalog."""
         if (
             mention.provider == "view"
             and mention.catalog is not None
@@ -110,12 +111,14 @@ class Iceberg(Format):
         return self._dataset(mention, location, _qualified(mention), jvm)
 
     def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        """The table that a catalog is about to create, at the location it will get."""
         if mention.catalog is None or not _is_iceberg(mention.catalog) or _is_rewrite(mention):
             return None
         location = mention.options.get("location") or _default_location(mention, jvm)
         return self._dataset(mention, location, _qualified(mention), jvm) if location else None
 
     def made_at(self, mention: Mention, jvm: Jvm) -> int | None:
+        """Return the time of the oldest metadata that the table lists, in ms since 1970."""
         try:
             metadata = iceberg_table(fresh_table(mention)).operations().current()
         except JAVA_THREW:
@@ -144,6 +147,7 @@ class Iceberg(Format):
         return Dataset(link.namespace, table, "view", mention.schema, catalog, table, (link,))
 
     def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
+        """The last snapshot that the statement names, or the one that the table is pinned to."""
         if mention.table is None:  # a view
             return None
         start, end = (
@@ -156,6 +160,7 @@ class Iceberg(Format):
         return self._snapshot(mention, pinned, jvm, observed=True) if pinned is not None else None
 
     def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
+        """Return what Iceberg's scan report names, or the snapshots of an incremental scan."""
         if not _is_iceberg(scan):
             return None
         report = scan_report(scan, jvm)
@@ -164,6 +169,7 @@ class Iceberg(Format):
         return incremental(scan, jvm)
 
     def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
+        """The snapshot of a scan, if it read this table."""
         if mention.table is None:  # a view
             return None
         if scan.table != _qualified(mention) and scan.table != str(
@@ -185,6 +191,7 @@ class Iceberg(Format):
         return replace(read, skipped_changes=skipped)
 
     def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
+        """Return the snapshots up to which a micro-batch's offsets read, end and start."""
         table, name = iceberg_table(mention.table), _qualified(mention)
         last, first = offset_in(name, end), offset_in(name, start)
         upper = read_up_to(last, table) if last is not None else None
@@ -205,6 +212,7 @@ class Iceberg(Format):
         return replace(read, skipped_changes=passes_over_changes(table, after, upper))
 
     def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
+        """Return the execution's own commit among those reported while it ran."""
         if mention.provider == "view":
             return None
         same = [commit for commit in done.commits if _same_table(commit.table, _qualified(mention))]
@@ -218,6 +226,7 @@ class Iceberg(Format):
     def written_by_batch(
         self, mention: Mention, batch: tuple[str, int], commits: Sequence[Commit], jvm: Jvm
     ) -> Snapshot | None:
+        """Return the commit reported for the micro-batch, or the snapshot that names it."""
         own = [commit for commit in commits if commit.batch == batch]
         if own:
             return self._of_commit(mention, own[-1], jvm)
@@ -232,6 +241,7 @@ class Iceberg(Format):
     def written_by_query(
         self, mention: Mention, query_id: str, after: int, changes: Collection[str], jvm: Jvm
     ) -> Sequence[BatchSnapshot]:
+        """Return the snapshots after that micro-batch whose summaries name the query."""
         found: list[tuple[int, JavaObject]] = []
         inputs: list[Mapping[str, str]] = []
         for snapshot in islice(newest_first(iceberg_table(fresh_table(mention))), _LOOKED_AT):
@@ -332,8 +342,9 @@ def _is_changelog(table: JavaObject | None) -> bool:
 
 
 def _opened(table: JavaObject, jvm: Jvm) -> None:
-    """Treat the changes in a table (`t.changes`) as data of the table, which only one of its
-    fields knows.
+    """Treat the changes in a table (`t.changes`) as data of the table.
+
+    Only one of its fields knows the table.
     """
     if _is_changelog(table):
         once(table, "table", lambda one: jvm.field(one, "table") or jvm.field(one, "icebergTable"))

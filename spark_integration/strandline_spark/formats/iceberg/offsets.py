@@ -63,6 +63,7 @@ def ends_whole(offset: Mapping[str, Any], table: JavaObject) -> bool:
 
 
 def added_files(snapshot: JavaObject) -> int:
+    """Return how many data files a snapshot added."""
     summary = snapshot.summary()
     return int(summary.get("added-data-files") or 0) if summary is not None else 0
 

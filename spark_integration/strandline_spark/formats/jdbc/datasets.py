@@ -32,6 +32,7 @@ class Jdbc(Format):
     rank = 30
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        """The table, or the first table of a query."""
         found = self._address(mention, jvm)
         tables = _tables(found[1], jvm) if found is not None else []
         return (
@@ -39,6 +40,7 @@ class Jdbc(Format):
         )
 
     def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        """The table that a JDBC catalog is about to create."""
         if mention.catalog is None or not _is(mention.catalog, "v2.jdbc.JDBCTableCatalog"):
             return None
         url = jvm.conf(f"spark.sql.catalog.{mention.catalog.name()}.url")
@@ -46,6 +48,7 @@ class Jdbc(Format):
         return Dataset(*of_jdbc(url, table), self.name, mention.schema) if url else None
 
     def others_of(self, mention: Mention, jvm: Jvm) -> Sequence[Dataset]:
+        """The other tables of a query."""
         found = self._address(mention, jvm)
         if found is None:
             return ()
@@ -54,6 +57,7 @@ class Jdbc(Format):
         ]
 
     def queried(self, mention: Mention, jvm: Jvm) -> Mapping[int, Value] | None:
+        """Return what the query's columns are made of, by attribute."""
         found = self._address(mention, jvm)
         query = _query(found[1], jvm) if found is not None else None
         if found is None or query is None:

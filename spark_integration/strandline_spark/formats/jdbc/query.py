@@ -206,8 +206,9 @@ def _name_of(item: Node) -> str:
 
 
 class _Seen:
-    """The columns that an expression of a SELECT can see, by the numbers that its attributes are
-    given here.
+    """The columns that an expression of a SELECT can see.
+
+    They are keyed by the numbers that its attributes are given here.
     """
 
     def __init__(self, sources: Sequence[_Source], column_of: ColumnOf) -> None:

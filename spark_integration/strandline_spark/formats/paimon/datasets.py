@@ -54,10 +54,12 @@ class Paimon(Format):
     )
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        """The table at its location, with its name in its catalog."""
         location = _location(mention, jvm)
         return self._dataset(mention, location, jvm) if location is not None else None
 
     def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
+        """The table that a catalog is about to create, below its warehouse."""
         if mention.catalog is None or not _is_paimon(mention.catalog):
             return None
         warehouse = jvm.conf(f"spark.sql.catalog.{mention.catalog.name()}.warehouse")
@@ -90,12 +92,14 @@ class Paimon(Format):
         )
 
     def made_at(self, mention: Mention, jvm: Jvm) -> int | None:
+        """Return the time of the table's first schema, in milliseconds since 1970."""
         try:
             return int(_table(mention, jvm).schemaManager().schema(0).timeMillis())
         except (*JAVA_FAILED, AttributeError):
             return None
 
     def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
+        """Return the table and the snapshot of the scan's first split."""
         if not class_name(scan).startswith(_PACKAGE + "spark.PaimonScan"):
             return None
         for partition in jvm.sequence(scan.lazyInputPartitions()):
@@ -104,6 +108,7 @@ class Paimon(Format):
         return None
 
     def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
+        """The snapshot of a scan, if it read this table and no branch."""
         if _location(mention, jvm) != scan.table or _is_branch(mention):
             return None
         return self._snapshot(mention, int(scan.snapshot_id), jvm)
@@ -127,6 +132,7 @@ class Paimon(Format):
         )
 
     def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
+        """Return the first snapshot of the execution's time that can be its own."""
         table, prefix = _table(mention, jvm), jvm.conf(_PREFIX)
         if table is None or done.since is None or _is_branch(mention):
             return None
