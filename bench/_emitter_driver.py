@@ -236,7 +236,10 @@ COMMANDS = Commands()
 
 
 def remember(told: dict[str, Any], folder: Path) -> None:
-    """A context of its own for each variant in turn, and what memory there is after some queries."""
+    """Record what memory there is after some queries with each variant.
+
+    Each variant has a context of its own, in turn.
+    """
     make_tables(folder)
     for _ in range(told["rounds"]):
         for name in told["variants"]:

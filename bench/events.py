@@ -137,9 +137,9 @@ class _Job:
                 "StrandlineHeartbeatRunFacet", timeoutSeconds=60
             )
             facets["strandline_barrier"] = _facet(
-                "StrandlineBarrierRunFacet", engine="spark", queryId=_uuid(self.number, 10**7), batchId="<<batch>>",
-                barrierId="<<barrier>>", phase="committed", committedAt="<<committed>>",
-                checkpointLocation="s3a://lake/_cp/" + self.name,
+                "StrandlineBarrierRunFacet", engine="spark", queryId=_uuid(self.number, 10**7),
+                batchId="<<batch>>", barrierId="<<barrier>>", phase="committed",
+                committedAt="<<committed>>", checkpointLocation="s3a://lake/_cp/" + self.name,
             )  # fmt: skip
         return facets
 

@@ -74,7 +74,8 @@ def _drawn(page: Any, address: str) -> tuple[float, int]:
     page.goto(address)
     drawn = page.evaluate("window.drawn")
     here = page.evaluate(
-        "Math.max(...performance.getEntriesByType('resource').filter(e => /api.v2.(graph|lineage)/.test(e.name)).map(e => e.responseEnd))"
+        "Math.max(...performance.getEntriesByType('resource').filter(e => "
+        "/api.v2.(graph|lineage)/.test(e.name)).map(e => e.responseEnd))"
     )
     return (drawn["at"] - here) / 1000, drawn["boxes"]
 

@@ -165,7 +165,10 @@ def pins_of(name: str) -> dict[str, str]:
 
 
 def retrieve(name: str) -> Path:
-    """Run Ivy into a new folder beside the final one, so that a move makes the set visible at once."""
+    """Run Ivy into a new folder beside the final one.
+
+    A move then makes the set visible at once.
+    """
     if name not in SETS:
         raise JarsError(f"jars {name}: no such set; there are {', '.join(sorted(SETS))}")
     arrived = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=cache()))
@@ -211,7 +214,8 @@ def ivy_xml(name: str, wanted: JarSet) -> str:
     """Ivy's module file for a set."""
     transitive = str(wanted.transitive).lower()
     rows = "".join(
-        f"<dependency org={quoteattr(jar.organisation)} name={quoteattr(jar.module)} rev={quoteattr(jar.revision)}"
+        f"<dependency org={quoteattr(jar.organisation)} name={quoteattr(jar.module)} "
+        f"rev={quoteattr(jar.revision)}"
         f' transitive="{transitive}" conf="default-&gt;default"/>'
         for jar in wanted.jars
     )
@@ -235,7 +239,8 @@ def ivy() -> Path:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
         raise JarsError(
-            f"PySpark is not installed for {sys.executable}, and its Ivy is what fetches; run `make .venv`"
+            f"PySpark is not installed for {sys.executable}, "
+            "and its Ivy is what fetches; run `make .venv`"
         )
     files = sorted((Path(spec.submodule_search_locations[0]) / "jars").glob("ivy-*.jar"))
     if not files:
@@ -249,7 +254,8 @@ def java() -> str:
     program = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if program is None:
         raise JarsError(
-            f"no `java` {'in JAVA_HOME' if home else 'on PATH'}; install Java {OLDEST_JAVA} or newer"
+            f"no `java` {'in JAVA_HOME' if home else 'on PATH'}; "
+            f"install Java {OLDEST_JAVA} or newer"
         )
     said = subprocess.run(
         [program, "-version"], capture_output=True, text=True, timeout=60, check=False
@@ -257,7 +263,8 @@ def java() -> str:
     version = re.search(r'version "(?:1\.)?(\d+)', said)
     if version is None or int(version[1]) < OLDEST_JAVA:
         raise JarsError(
-            f"{program} is Java {version[1] if version else '?'}; Java {OLDEST_JAVA} or newer is needed"
+            f"{program} is Java {version[1] if version else '?'}; "
+            f"Java {OLDEST_JAVA} or newer is needed"
         )
     return program
 

@@ -128,7 +128,8 @@ def format_storage(folder: Path, class_path: str) -> None:
     )
     if result.returncode:
         raise BrokerError(
-            f"Kafka cannot format {folder / 'data'}: {(result.stderr or result.stdout).strip()[-500:]}"
+            f"Kafka cannot format {folder / 'data'}: "
+            f"{(result.stderr or result.stdout).strip()[-500:]}"
         )
 
 

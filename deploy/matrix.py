@@ -68,7 +68,8 @@ class Version:
             if line.startswith(f"pyspark=={self.pyspark} "):
                 return line
         raise MatrixError(
-            f"{PYSPARKS.name} lacks PySpark {self.pyspark}; `python -m deploy.matrix --lock` adds it"
+            f"{PYSPARKS.name} lacks PySpark {self.pyspark}; "
+            "`python -m deploy.matrix --lock` adds it"
         )
 
     @property
@@ -232,7 +233,10 @@ def counted(version: Version, report: Path, seconds: float) -> Outcome:
 def table(outcomes: Sequence[Outcome]) -> str:
     """One line a version."""
     lines = [
-        f"\n{'Spark':<8}{'formats':<30}{'passed':>7}{'failed':>7}{'skipped':>8}{'seconds':>9}  not there"
+        (
+            f"\n{'Spark':<8}{'formats':<30}{'passed':>7}{'failed':>7}{'skipped':>8}{'seconds':>9}  "
+            "not there"
+        )
     ]
     for outcome in outcomes:
         formats = ", ".join((*outcome.version.formats, "files"))
@@ -240,7 +244,8 @@ def table(outcomes: Sequence[Outcome]) -> str:
             f"{outcome.passed:>7}{outcome.failed:>7}{outcome.skipped:>8}{outcome.seconds:>9.0f}"
         )
         lines.append(
-            f"{outcome.version.pyspark:<8}{formats:<30}{numbers}  {outcome.error or outcome.version.lacks}"
+            f"{outcome.version.pyspark:<8}{formats:<30}{numbers}  "
+            f"{outcome.error or outcome.version.lacks}"
         )
     return "\n".join(lines)
 
@@ -255,7 +260,8 @@ def lock() -> None:
         others, pyspark = resolved(version)
         if packages not in ("", others):
             raise MatrixError(
-                f"Spark {version.spark} needs other packages than Spark {VERSIONS[0].spark}: no common lock"
+                f"Spark {version.spark} needs other packages than Spark "
+                f"{VERSIONS[0].spark}: no common lock"
             )
         packages = others
         pysparks.append(pyspark)
@@ -272,7 +278,10 @@ def resolved(version: Version) -> tuple[str, str]:
     limits = jars.cache() / "matrix" / "constraints.txt"
     limits.parent.mkdir(parents=True, exist_ok=True)
     limits.write_text("\n".join(pins()))
-    command = f"{Path(sys.executable).parent}/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url"
+    command = (
+        f"{Path(sys.executable).parent}/uv pip compile --quiet --universal "
+        "--generate-hashes --no-emit-index-url"
+    )
     command += f" --no-emit-find-links --no-header --no-annotate --python-version 3.11 -c {limits}"
     command += " --extra kafka spark_integration/pyproject.toml -"
     compiled = subprocess.run(

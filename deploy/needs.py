@@ -18,7 +18,8 @@ def faults(java: bool = True) -> list[str]:
     if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         lacks.append(
-            f"{sys.executable} cannot make environments; install python{version}-venv, or use make PYTHON=..."
+            f"{sys.executable} cannot make environments; install python{version}-venv, "
+            "or use make PYTHON=..."
         )
     if java:
         try:

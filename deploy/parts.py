@@ -72,7 +72,8 @@ def _run(command: list[str]) -> None:
         raise PartError(f"DataHub's command is not installed after {INSTALL_SECONDS} s") from error
     if result.returncode:
         raise PartError(
-            f"DataHub's command cannot be installed: {(result.stderr or result.stdout).strip()[-300:]}"
+            "DataHub's command cannot be installed: "
+            f"{(result.stderr or result.stdout).strip()[-300:]}"
         )
 
 

@@ -31,7 +31,7 @@ from collections.abc import Sequence
 
 
 class StrandlineError(Exception):
-    """Root of the tree: `except StrandlineError` catches every error that one line can explain to a user."""
+    """Root of the tree: `except StrandlineError` catches all that one line can explain."""
 
     code = "error"
 

@@ -91,7 +91,8 @@ class Bugs:
         if where not in self._seen:
             self._seen.add(where)
             self._log.error(
-                "a fault of Strandline's own: events that cannot be read are kept, and read again after the next start",
+                "a fault of Strandline's own: events that cannot be read are kept, "
+                "and read again after the next start",
                 exc_info=error,
             )
 

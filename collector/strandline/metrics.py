@@ -64,7 +64,8 @@ class Events(Collector):
         )
         by_outcome = CounterMetricFamily(
             "strandline_events",
-            "Events: stored, duplicate, dead letter, unread (a fault of ours), tombstone (without a value)",
+            "Events: stored, duplicate, dead letter, unread (a fault of ours), "
+            "tombstone (without a value)",
             labels=["source", "outcome"],
         )
         for source, outcomes in OUTCOMES.items():

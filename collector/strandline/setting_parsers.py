@@ -293,5 +293,8 @@ def _why_unusable(address: str) -> str | None:
             else "its parts cannot be told apart"
         )
     if url is None or (url.port is not None and not 1 <= url.port <= LAST_PORT):
-        return f"its port is not a number from 1 to {LAST_PORT} (in a password, @ : / are written %40 %3A %2F)"
+        return (
+            f"its port is not a number from 1 to {LAST_PORT} (in a password, @ : "
+            "/ are written %40 %3A %2F)"
+        )
     return None

@@ -1,7 +1,8 @@
-"""One frozen object with everything that can be set, read from flags, environment and `.env`, in that order of rank.
+"""One frozen object with all settings, read from flags, environment and `.env`.
 
-A setting `port` is STRANDLINE_PORT in the environment and `--port` on the command line. Reading never stops at the first
-fault: a SettingsError names all of them. Secrets are never repeated in a message.
+Flags win over the environment, and that over `.env`. A setting `port` is STRANDLINE_PORT in the
+environment and `--port` on the command line. Reading never stops at the first fault: a
+SettingsError names all of them. Secrets are never repeated in a message.
 """
 
 import difflib
@@ -83,7 +84,10 @@ def default_database() -> str:
 def setting(
     parse: Callable[[str], object], default: Any, about: str, *, secret: bool = False
 ) -> Any:
-    """Declare a field: how its text is read, what it is when unset (a value, or a function), and what it is for."""
+    """Declare a field: how its text is read, its default, and what it is for.
+
+    The default is a value or a function.
+    """
     about_it = {"parse": parse, "about": about, "secret": secret}
     if callable(default):
         return field(default_factory=default, repr=not secret, metadata=about_it)
@@ -124,7 +128,8 @@ class Settings:
     oidc_issuer: str | None = setting(
         text,
         None,
-        "the issuer (iss) whose tokens (JWT) are taken beside API keys; with one, auto is required everywhere",
+        "the issuer (iss) whose tokens (JWT) are taken beside API keys; with one, "
+        "auto is required everywhere",
     )
     oidc_audience: tuple[str, ...] = setting(
         patterns, tuple, "audiences (aud), with commas, of which a token names one"
@@ -505,7 +510,8 @@ def _contradictions(settings: Settings, texts: Mapping[str, str]) -> list[str]:
         )
     if mechanism and not protocol.startswith("SASL"):
         faults.append(
-            f"{PREFIX}KAFKA_SASL_MECHANISM is set, but {PREFIX}KAFKA_SECURITY_PROTOCOL is not SASL_..."
+            f"{PREFIX}KAFKA_SASL_MECHANISM is set, "
+            f"but {PREFIX}KAFKA_SECURITY_PROTOCOL is not SASL_..."
         )
     return faults
 

@@ -46,7 +46,8 @@ def finish(query: StreamingQuery, rows: int) -> None:
                 news = time.monotonic()
         if time.monotonic() > news + SECONDS:
             raise TimeoutError(
-                f"stream {query.name}: nothing new for {SECONDS} s, {sum(taken.values())} rows so far"
+                f"stream {query.name}: nothing new for {SECONDS} s, "
+                f"{sum(taken.values())} rows so far"
             )
     while query.status["isTriggerActive"]:
         time.sleep(0.02)

@@ -1,8 +1,9 @@
-"""Reads the aligned bank while its streams run, in three ways side by side, and says where money is missing.
+"""Reads the aligned bank while its streams run, in three ways, and says where money is missing.
 
-A strong read asks the collector which snapshots belong together. A read at one catalog instant takes of each table what was
-committed by then: all of one moment, and yet not of one state where a job lags. A latest read takes what each table has.
-Every credit is somebody's debit, so credits less debits, and the sum of all balances, are 0 in every strong read.
+A strong read asks the collector which snapshots belong together. A read at one catalog instant
+takes of each table what was committed by then: all of one moment, and yet not of one state where a
+job lags. A latest read takes what each table has. Every credit is somebody's debit, so credits less
+debits, and the sum of all balances, are 0 in every strong read.
 """
 
 import os
@@ -109,8 +110,8 @@ def verdict(seen: list[Reads]) -> str:
         for kind in ("strong", "instant", "latest")
     }
     return (
-        f"{len(seen)} strong reads, {wrong['strong']} wrong; {len(seen)} at one catalog instant, {wrong['instant']} wrong; "
-        f"{len(seen)} latest reads, {wrong['latest']} wrong"
+        f"{len(seen)} strong reads, {wrong['strong']} wrong; {len(seen)} at one catalog instant, "
+        f"{wrong['instant']} wrong; {len(seen)} latest reads, {wrong['latest']} wrong"
     )
 
 

@@ -1,7 +1,8 @@
-"""A source and a sink for vectors that know their own lineage, and a job between them that knows its edges.
+"""A source and a sink for vectors that know their own lineage, and a job between them.
 
-Topics 1 and 2 go to topic 4, and topic 3 to topic 5. Spark sees one source and one sink; the vertices that the classes give
-tell of five topics, each with its capacity and its type of value, and `add_lineage_edges` says which one goes where.
+The job knows its edges. Topics 1 and 2 go to topic 4, and topic 3 to topic 5. Spark sees one source
+and one sink; the vertices that the classes give tell of five topics, each with its capacity and its
+type of value, and `add_lineage_edges` says which one goes where.
 
 python vector_source.py OUT
 """

@@ -20,14 +20,14 @@ def main(over_topic: str, servers: str, kind: str, warehouse: str) -> None:
     """Make both tables and copy."""
     spark = session(f"copy_{over_topic}", kind, lake=warehouse)
     spark.sql(
-        f"CREATE TABLE {over_topic} USING kafka"
-        f" OPTIONS (`kafka.bootstrap.servers` '{servers}', subscribe 'orders', startingOffsets 'earliest')"
+        f"CREATE TABLE {over_topic} USING kafka OPTIONS (`kafka.bootstrap.servers` '{servers}', "
+        "subscribe 'orders', startingOffsets 'earliest')"
     )
     spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.shop")
     spark.sql(f"CREATE TABLE lake.shop.my_paimon_table (id bigint, amount bigint) USING {kind}")
     spark.sql(
-        "INSERT INTO lake.shop.my_paimon_table"
-        f" SELECT CAST(CAST(key AS string) AS bigint), CAST(CAST(value AS string) AS bigint) FROM {over_topic}"
+        "INSERT INTO lake.shop.my_paimon_table SELECT CAST(CAST(key AS string) AS bigint), "
+        f"CAST(CAST(value AS string) AS bigint) FROM {over_topic}"
     )
     spark.stop()
 

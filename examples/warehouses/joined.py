@@ -1,4 +1,7 @@
-"""The third job: a JDBC table gets rows from a join of both tables, `joined.py KIND WAREHOUSE WAREHOUSE JDBC_ADDRESS`."""
+"""The third job: a JDBC table gets rows from a join of both tables.
+
+Arguments: `joined.py KIND WAREHOUSE WAREHOUSE JDBC_ADDRESS`.
+"""
 
 import sys
 

@@ -30,7 +30,10 @@ def install() -> None:
 
 
 class _Finder:
-    """Steps aside at once when PySpark's context module is looked for, and has it wrapped after it ran."""
+    """Waits for PySpark's context module and has it wrapped after it ran.
+
+    Steps aside at once when that is looked for.
+    """
 
     def find_spec(
         self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None

@@ -91,7 +91,8 @@ def activate(context: Any, asked: bool = False) -> bool:
             return False
         if conf.stock_listener:
             _LOG.warning(
-                "strandline: the OpenLineage listener is on in spark.extraListeners: Strandline stands back"
+                "strandline: the OpenLineage listener is on in spark.extraListeners: "
+                "Strandline stands back"
             )
             return False
         with _switching:

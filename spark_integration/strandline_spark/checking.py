@@ -55,7 +55,10 @@ def check(spark: Any) -> CheckResult:
 def _findings(conf: Conf, on: bool) -> Iterator[str]:
     yield f"emitter: {'on' if on else _why_off(conf)}"
     yield f"events go to: {destination_of(conf.transport)}"
-    yield f"jobs are named: {conf.job_name.replace('{app}', conf.app_name)} in namespace {conf.namespace}"
+    yield (
+        f"jobs are named: {conf.job_name.replace('{app}', conf.app_name)} in "
+        f"namespace {conf.namespace}"
+    )
     yield from (f"conf: {fault}" for fault in conf.faults)
 
 

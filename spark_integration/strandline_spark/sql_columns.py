@@ -30,8 +30,9 @@ class ColumnLineage:
 def column_lineage(spark: Any, sql: str) -> list[ColumnLineage]:
     """Return the column lineage of a statement that writes or selects, without running it.
 
-    One row an origin, in the order of the target's columns; a column without an origin (a literal, now()) has no row.
-    The target of a SELECT is the empty name. Files and topics, which are no tables, go by their dataset's name.
+    One row an origin, in the order of the target's columns; a column without an origin (a literal,
+    now()) has no row. The target of a SELECT is the empty name. Files and topics, which are no
+    tables, go by their dataset's name.
     """
     from strandline_spark.extraction.reader import PlanReader
 

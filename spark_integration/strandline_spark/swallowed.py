@@ -28,8 +28,9 @@ def swallowed(missing: str, error: BaseException) -> str:
     text = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
     if first:
         _LOG.warning(
-            "strandline: %s: %s. The job is not affected; further errors of this kind are counted in the run facet "
-            "strandline_emitter, and logged with their traceback at DEBUG (logger strandline)",
+            "strandline: %s: %s. The job is not affected; further errors of this kind are "
+            "counted in the run facet strandline_emitter, "
+            "and logged with their traceback at DEBUG (logger strandline)",
             missing,
             text,
         )

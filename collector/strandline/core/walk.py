@@ -72,7 +72,8 @@ class Graph(Protocol[Node]):
 class Walk(Generic[Node]):
     """The result of a walk: each node with its distance, each step once, and its limit.
 
-    left_out: the nodes next to these that a depth or a size cut off; what lies behind them was not looked at.
+    left_out: the nodes next to these that a depth or a size cut off; what lies behind them was not
+    looked at.
     """
 
     nodes: dict[Node, int]
@@ -192,7 +193,10 @@ class _Search(Generic[Node]):
                 self.passed.add(step.via)
 
     def _look_ahead(self, frontier: list[Node]) -> None:
-        """Past the last level: a step to what is known closes a circle and belongs here, any other is cut off."""
+        """Look past the last level.
+
+        A step to what is known closes a circle and belongs here; any other is cut off.
+        """
         found, is_up = self.found, self.way is Direction.UPSTREAM
         nodes, left_out, is_cut = found.nodes, set[Node | None](), False
         for step in self._steps(frontier):

@@ -29,7 +29,10 @@ instant does not help:
 
 @dataclass(frozen=True, slots=True)
 class SecondAct:
-    """Its processes: the application that ends by itself, and the ingest job if it was started for it."""
+    """The second act's processes: the application that ends by itself, and the ingest job.
+
+    The ingest job only if it was started for it.
+    """
 
     bank: Bank
     application: DemoProcess

@@ -36,7 +36,10 @@ def make_tables(bank: Bank, example: str = "bank") -> None:
 
 def snapshots(bank: Bank, database: str = "bank") -> dict[str, list[str]]:
     """The snapshot ids of each table of a database of the lake, oldest first."""
-    query = "SELECT table_name, metadata_location FROM iceberg_tables WHERE table_namespace = ? ORDER BY 1"
+    query = (
+        "SELECT table_name, metadata_location FROM iceberg_tables WHERE "
+        "table_namespace = ? ORDER BY 1"
+    )
     with closing(sqlite3.connect(f"file:{bank.catalog}?mode=ro", uri=True, timeout=10)) as catalog:
         tables = catalog.execute(query, (database,)).fetchall()
     return {name: snapshots_in(location) for name, location in tables}

@@ -1,7 +1,8 @@
-"""The demo's processes: started with a log file each, watched, and all ended when the demo ends, however it ends.
+"""The demo's processes, each with a log file; all of them end when the demo ends.
 
-Every process leads a group of its own, so that a driver's JVM ends with it and Ctrl-C reaches only the demo, which then
-ends the others in good order. On Linux they also end when the demo itself is killed.
+Every process leads a group of its own, so that a driver's JVM ends with it and Ctrl-C reaches only
+the demo, which then ends the others in good order. On Linux they also end when the demo itself is
+killed.
 """
 
 import contextlib
@@ -60,7 +61,8 @@ class DemoProcess:
         """Raise DemoError when it has failed."""
         if self.process.poll() not in (None, 0):
             raise DemoError(
-                f"{self.name} ended with code {self.process.returncode}; {self.log}:\n{self.last_lines()}"
+                f"{self.name} ended with code {self.process.returncode}; "
+                f"{self.log}:\n{self.last_lines()}"
             )
 
     def end(self, signal_: signal.Signals) -> None:

@@ -47,7 +47,10 @@ class Progress:
         counts = "  ".join(
             f"{table} {len(snapshots.get(table, [])):2}" for table in TABLES.values()
         )
-        now = f"snapshots: {counts}  told to the collector: {len(rows(self._bank, 'sink_snapshot_lineage')):3}"
+        now = (
+            f"snapshots: {counts}  told to the collector: "
+            f"{len(rows(self._bank, 'sink_snapshot_lineage')):3}"
+        )
         if now != self._last_line:
             begin, end = ("\r", "") if self._live else ("", "\n")
             print(
@@ -91,7 +94,8 @@ def wait_until_collected(bank: Bank, ended: Sequence[DemoProcess], seconds: floa
     while waits_for := missing(bank, expected, bool(ended)):
         if time.monotonic() > deadline:
             raise DemoError(
-                f"after {seconds:.0f} s the collector does not know {waits_for}; see {bank.folder / 'logs'}"
+                f"after {seconds:.0f} s the collector does not know {waits_for}; "
+                f"see {bank.folder / 'logs'}"
             )
         time.sleep(0.2)
 
@@ -159,7 +163,10 @@ def snapshot_lines(
     """A snapshot, and below it the snapshots that it was made from."""
     job, barrier = snapshot["job"], snapshot["barrier_id"]
     lines = [
-        f"{'   ' * depth}{name_of(snapshot)} @ {snapshot['snapshot_id']}  by {job} at barrier {barrier}"
+        (
+            f"{'   ' * depth}{name_of(snapshot)} @ {snapshot['snapshot_id']}  by {job} "
+            f"at barrier {barrier}"
+        )
     ]
     for read in sources:
         if (read["job"], read["barrier_id"]) == (job, barrier):
@@ -176,7 +183,8 @@ def tell_page(bank: Bank, stays: bool = True) -> None:
     """Print where the page is."""
     if stays:
         print(
-            f"\nOpen {bank.url}/group?name=bank  (the bank's barriers; {bank.url}/graph draws its lineage)",
+            f"\nOpen {bank.url}/group?name=bank  (the bank's barriers; "
+            f"{bank.url}/graph draws its lineage)",
             flush=True,
         )
 

@@ -40,7 +40,8 @@ class Watch:
             elif self._lease_seconds is not None:
                 self._given_up.append(part)
                 demo_report.say(
-                    f"{part.name} was killed: LOST in {self._lease_seconds} s, when its heartbeat timeout is over"
+                    f"{part.name} was killed: LOST in {self._lease_seconds} s, "
+                    "when its heartbeat timeout is over"
                 )
             else:
                 part.check()

@@ -54,7 +54,8 @@ class IcebergTables:
         catalog, dot, name = called.partition(".")
         if not dot or "." not in name or "/" in called:
             raise RefusedError(
-                f"{called}: its catalog is not known, so it cannot be reached; follow the plan by hand"
+                f"{called}: its catalog is not known, so it cannot be reached; "
+                "follow the plan by hand"
             )
         try:
             return self._catalog(catalog).load_table(name)
@@ -102,7 +103,8 @@ class IcebergTables:
             ) from error
         if table.properties.get(PUBLISHED) != "true":
             raise RefusedError(
-                f"{called}: already exists and was not published by Strandline ({PUBLISHED} is not true)"
+                f"{called}: already exists and was not published by Strandline "
+                f"({PUBLISHED} is not true)"
             )
         return table
 

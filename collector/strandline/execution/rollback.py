@@ -72,7 +72,10 @@ def running_jobs(model: Model, plan: Plan) -> list[str]:
 
 
 def begin(follower: Follower, wanted: Open) -> None:
-    """Keep the plan, unless a job runs, of the plan or beside it, or another rollback of the group is on its way."""
+    """Keep the plan, unless something stands in its way.
+
+    That is a job that runs, of the plan or beside it, or another rollback of the group.
+    """
 
     def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
         _refuse_running(connection, model, wanted.plan)
@@ -80,7 +83,8 @@ def begin(follower: Follower, wanted: Open) -> None:
         there = open_rollback(connection, model, group)
         if there is not None and not there.raised and there != wanted:
             raise RefusedError(
-                f"a rollback of {there.table[1]} to barrier {there.barrier} is on its way: finish it first"
+                f"a rollback of {there.table[1]} to barrier {there.barrier} is on its "
+                "way: finish it first"
             )
         if there != wanted:
             connection.execute(delete(open_rollbacks).where(open_rollbacks.c.group_name == group))
@@ -99,13 +103,15 @@ def _refuse_running(connection: Connection, model: Model, plan: Plan) -> None:
     running = running_jobs(model, plan)
     if running:
         raise RefusedError(
-            f"stop these jobs first, in this order: {', '.join(running)}; then run the command again"
+            f"stop these jobs first, in this order: {', '.join(running)}; "
+            "then run the command again"
         )
     outside = [one for one in jobs_outside(connection, plan.tables, plan.jobs) if one.runs]
     if outside:
         lines = "; ".join(in_words(connection, model, outside))
         raise RefusedError(
-            f"stop these jobs, which use the tables and are not in the plan: {lines}; then run the command again"
+            f"stop these jobs, which use the tables and are not in the plan: {lines}; "
+            "then run the command again"
         )
 
 
@@ -168,7 +174,10 @@ class Executor:
             )
         else:
             gone = sum(number > batch for number in there)
-            yield f"  {folder.location}: ends with micro-batch {there[-1]} now, with {batch} after: {-gone}"
+            yield (
+                f"  {folder.location}: ends with micro-batch {there[-1]} now, "
+                f"with {batch} after: {-gone}"
+            )
 
     def carry_out(self, say: Say) -> None:
         """Do each step that is not done; raises RefusedError where one cannot be."""
@@ -185,7 +194,8 @@ class Executor:
             self._do(step)
             if not self._is_done(step):
                 raise RefusedError(
-                    f"{step.action} {step.target}: after it, this does not hold: {step.after}; run it again"
+                    f"{step.action} {step.target}: after it, this does not hold: "
+                    f"{step.after}; run it again"
                 )
             say(f"{what}: done")
 

@@ -1,9 +1,11 @@
-"""One target's turn: claim it, read the changes, send the unsent, note what it took, move its cursor.
+"""One target's turn: claim it, send what is unsent, note what it took, move its cursor.
 
-What a target took is noted in the store after each request, so a process that dies in between sends that request once more and
-nothing else: exactly once where the target is idempotent, at least once elsewhere.
+What a target took is noted in the store after each request, so a process that dies in between sends
+that request once more and nothing else: exactly once where the target is idempotent, at least once
+elsewhere.
 
-A turn may take an hour, while a claim lasts a minute: the clock is asked at each use, and the claim is made longer after each request.
+A turn may take an hour, while a claim lasts a minute: the clock is asked at each use, and the claim
+is made longer after each request.
 """
 
 import random

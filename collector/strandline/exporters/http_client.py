@@ -143,7 +143,10 @@ class Client:
         return (self._parts.path or "/") + (f"?{self._parts.query}" if self._parts.query else "")
 
     def _read(self, response: http.client.HTTPResponse, until: float) -> bytes:
-        """The whole body: a sender that gives a byte now and then is not waited for longer than another one."""
+        """Return the whole body within the time of one request.
+
+        A sender that gives a byte now and then is not waited for longer than another one.
+        """
         parts: list[bytes] = []
         left = self._most_bytes
         while True:

@@ -44,9 +44,9 @@ def _unchanged(event: Json) -> Json:
 class Dialect:
     """The differences between targets of clean events.
 
-    `shows` returns whether a run is sent, `rewrite` changes each of its events, and `at_end` returns
-    the requests that follow, by the record and whether the job still runs. A target that takes
-    COMPLETE events alone gets no START and no dataset by itself.
+    `shows` returns whether a run is sent, `rewrite` changes each of its events, and `at_end`
+    returns the requests that follow, by the record and whether the job still runs. A target that
+    takes COMPLETE events alone gets no START and no dataset by itself.
     """
 
     shows: Callable[[RunRecord], bool] = _is_known

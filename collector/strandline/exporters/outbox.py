@@ -348,7 +348,10 @@ def clean(connection: Connection, now: float) -> None:
 
 
 def _due(connection: Connection, at: int, refresh_before: int) -> set[Key]:
-    """Runs that a target has as running and that are not any more, and entities with a detail that has waited long enough."""
+    """Return the runs that a target still has as running, and entities with a waiting detail.
+
+    The runs are not running any more, and the detail has waited long enough.
+    """
     state = StateColumns.of(connection.dialect.name)
     sent = state.joined(export_sent.join(runs, runs.c.id == export_sent.c.run_id))
     is_over = or_(state.has_ended, state.is_silent(at))

@@ -61,7 +61,7 @@ class JobRecord:
 
 
 class DatasetLink(NamedTuple):
-    """A dataset that a run read or wrote, with the facets that it had there, and when it did so last."""
+    """A dataset that a run read or wrote, with its facets there, and when it last did so."""
 
     dataset: DatasetRecord
     facets: Json

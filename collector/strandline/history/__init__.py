@@ -1,1 +1,4 @@
-"""Years of events: an archive outside the store, and Spark jobs that rebuild the lineage tables from it."""
+"""Years of events: an archive outside the store.
+
+Spark jobs rebuild the lineage tables from it.
+"""

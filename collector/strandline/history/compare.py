@@ -29,7 +29,8 @@ TABLES = tuple(sorted(_KEYS.keys() - WAYS_OF_FACETS))
 # how much of it there is depends on how events were cut into batches, and nothing is answered from
 # it.
 REFERRED_TO = {
-    "edge_columns": "EXISTS (SELECT 1 FROM run_edges WHERE run_edges.set_hash = edge_columns.set_hash)",
+    "edge_columns": "EXISTS (SELECT 1 FROM run_edges WHERE run_edges.set_hash = "
+    "edge_columns.set_hash)",
 }
 PACKED = frozenset(("content", "columns", "facet"))
 Row = tuple[Any, ...]

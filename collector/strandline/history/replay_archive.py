@@ -79,7 +79,8 @@ def _parts(file: Path, rows: int, columns: list[str]) -> Iterator[pa.RecordBatch
             yield from archive.iter_batches(rows, columns=columns)
     except (pa.ArrowInvalid, OSError, KeyError) as error:
         raise StrandlineError(
-            f"{file}: cannot be read as a part of an archive: {error}; take it again once it is whole"
+            f"{file}: cannot be read as a part of an archive: {error}; "
+            "take it again once it is whole"
         ) from error
 
 

@@ -75,7 +75,10 @@ def stage(connection: Connection, kind: type[Any], rows: Sequence[tuple[Any, ...
 
 
 def move_into_templates(engine: Engine) -> None:
-    """Move all staged rows into templates, some thousand runs a transaction, and drop the two tables."""
+    """Move all staged rows into templates and drop the two tables.
+
+    A transaction takes some thousand runs.
+    """
     stored_ids = BoundedCache(KNOWN)
     templates = RunTemplates(
         lambda _, id_: stored_ids.get(id_) is None and stored_ids.put(id_, True)

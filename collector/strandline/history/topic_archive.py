@@ -49,7 +49,10 @@ def records_of(spark: SparkSession, brokers: str, topic: str) -> DataFrame:
         package = f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark.version}"
         raise SettingsError(
             [
-                f"Spark {spark.version} has no Kafka source ({_first_line(error)}): --conf spark.jars.packages={package}"
+                (
+                    f"Spark {spark.version} has no Kafka source ({_first_line(error)}): "
+                    f"--conf spark.jars.packages={package}"
+                )
             ]
         ) from None
 

@@ -170,7 +170,10 @@ def _tags_of_dataset(one: Json, fields: list[Json]) -> list[Json]:
 
 
 def facets_of_job(job: Json) -> Json:
-    """The facets of a job: as events gave them, and its tags, description and place in a repository."""
+    """Return the facets of a job.
+
+    Those of its events, and its tags, description and place in a repository.
+    """
     facets = _given_facets(job)
     if job.get("tags"):
         tags = [{"key": str(tag), "value": "true", "source": "MARQUEZ"} for tag in job["tags"]]

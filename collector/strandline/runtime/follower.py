@@ -242,7 +242,10 @@ class Follower:
         ]
 
     def _fold_committed(self, connection: Connection, head_seq: int) -> None:
-        """Fold what is new. The last facts may have been taken out: then the log ends before its head."""
+        """Fold what is new.
+
+        The last facts may have been taken out: then the log ends before its head.
+        """
         self._fold(connection)
         with self._lock:
             self._seq = max(self._seq, head_seq)

@@ -37,7 +37,10 @@ class Turns:
         self._thread.start()
 
     def stop(self, seconds: float = 30) -> None:
-        """End the thread; what it does at the moment is finished first, if that takes no longer than so many seconds."""
+        """End the thread.
+
+        What it does at the moment is finished first, if that takes no longer than so many seconds.
+        """
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(timeout=seconds)

@@ -178,7 +178,8 @@ def _counted(database: sqlite3.Connection) -> Copied:
 def _checked_schema(schema: str) -> str:
     if schema not in revisions():
         raise SchemaError(
-            f"the copy has schema {schema}, which this program does not know: restore it with the version that made it"
+            f"the copy has schema {schema}, which this program does not know: "
+            "restore it with the version that made it"
         )
     return schema
 

@@ -56,7 +56,10 @@ def _unmarked(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def _opened(file: str) -> Iterator[BinaryIO]:
-    """The lines of a file, a pipe or standard input, whichever way its first bytes say that it is packed."""
+    """Yield a file, a pipe or standard input, opened for reading.
+
+    It is unpacked if its first bytes say that it is packed.
+    """
     with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as raw:
         head = raw.read(len(GZIP))
         whole = cast("BinaryIO", io.BufferedReader(Again(head, raw)))

@@ -130,7 +130,10 @@ class Consumer:
         return records
 
     def _follow_assignment(self, kafka: KafkaConsumer) -> Collection[TopicPartition]:
-        """Release what was taken from us, claim what is newly ours, and read on where the store says; gives what is new."""
+        """Release what was taken from us, claim what is newly ours, and return that.
+
+        Reading goes on where the store says.
+        """
         revoked, assigned = self._listener.news()
         if revoked:
             self._polling_meanwhile(kafka, self._writing.submit(self._holdings.release, revoked))

@@ -1,8 +1,9 @@
-"""The partitions that one consumer owns, how far each was taken, and the writing of batches from them.
+"""The partitions that one consumer owns, how far each was taken, and writing their batches.
 
-Everything uncertain is settled by the store: after a broken connection the stored offsets say whether the batch is in.
-A partition whose owner seems to have died is taken record by record first, each with a mark, until it is past the
-records that may have killed it; a record that did so three times becomes a dead letter.
+Everything uncertain is settled by the store: after a broken connection the stored offsets say
+whether the batch is in. A partition whose owner seems to have died is taken record by record first,
+each with a mark, until it is past the records that may have killed it; a record that did so three
+times becomes a dead letter.
 """
 
 import time
@@ -244,7 +245,10 @@ class Holdings:
         yield from portions(trusted)
 
     def _write_settled(self, part: Batch) -> list[Outcome]:
-        """The outcomes of a part that is certainly committed, however often the database goes away meanwhile."""
+        """Write a part until it is certainly committed, and return its outcomes.
+
+        However often the database goes away meanwhile.
+        """
         for wait in _waits():
             try:
                 if self._killed_before(part):

@@ -1,1 +1,4 @@
-"""The web page: files that the collector serves as they are, and the rules under which a browser may use them."""
+"""The web page: files that the collector serves as they are.
+
+And the rules under which a browser may use them.
+"""

@@ -1,7 +1,7 @@
-"""Serves the page: one document for all its addresses, its files below /ui, and a session for those who need an API key.
+"""Serves the page: one document for all its addresses, and its files below /ui.
 
-No other origin takes part, no inline script or style runs: the one exception is the import map of `index.html`, which the
-policy names by its hash.
+Users who need an API key get a session. No other origin takes part, no inline script or style runs:
+the one exception is the import map of `index.html`, which the policy names by its hash.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ A_WEEK = 7 * 86_400
 LONGEST_KEY = 4096  # bytes; a token of an identity provider is one too
 KEY_SECONDS = 30
 PAGES = (
-    "/", "/graph", "/table", "/tables", "/group", "/groups", "/compare", "/impact", "/jobs", "/job", "/runs", "/run",
-    "/events", "/trouble", "/search", "/words", "/login",
+    "/", "/graph", "/table", "/tables", "/group", "/groups", "/compare", "/impact", "/jobs", "/job",
+    "/runs", "/run", "/events", "/trouble", "/search", "/words", "/login",
 )  # fmt: skip
 MEDIA = {
     ".html": "text/html; charset=utf-8",
@@ -165,9 +165,9 @@ def _policy() -> dict[str, str]:
     inline = re.findall(r'<script type="importmap">(.*?)</script>', document, re.DOTALL)
     hashes = " ".join(f"'sha256-{_digest(text)}'" for text in inline)
     rules = (
-        "default-src 'none'", f"script-src 'self' {hashes}", "style-src 'self'", "img-src 'self' data: blob:",
-        "connect-src 'self'", "worker-src 'self'", "font-src 'self'", "form-action 'self'", "base-uri 'none'",
-        "frame-ancestors 'none'",
+        "default-src 'none'", f"script-src 'self' {hashes}", "style-src 'self'",
+        "img-src 'self' data: blob:", "connect-src 'self'", "worker-src 'self'", "font-src 'self'",
+        "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'",
     )  # fmt: skip
     return {"Content-Security-Policy": "; ".join(rules)}
 

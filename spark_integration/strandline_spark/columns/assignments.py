@@ -1,4 +1,7 @@
-"""Assignments of values to a target's columns, as table formats' own MERGE and UPDATE commands hold them."""
+"""Assignments of values to a target's columns.
+
+Table formats' own MERGE and UPDATE commands hold them.
+"""
 
 from __future__ import annotations
 

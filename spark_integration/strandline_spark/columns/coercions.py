@@ -1,6 +1,7 @@
-"""Nested values that Spark takes apart and builds anew, so that they have the type of the target's column.
+"""Nested values that Spark takes apart and builds anew for the type of the target's column.
 
-It casts field by field and element by element, in variables of its own names. The value is still the column as it is.
+It casts field by field and element by element, in variables of its own names. The value is still
+the column as it is.
 """
 
 from __future__ import annotations

@@ -35,9 +35,10 @@ DIRECT = {IDENTITY, TRANSFORMATION, AGGREGATION}
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A column of a table: the dataset's namespace and name, the column, the table as Spark names it.
+    """A column of a table.
 
-    `path`: the field of the column, and of fields inside it, that alone is read.
+    The dataset's namespace and name, the column, and the table as Spark names it. `path`: the field
+    of the column, and of fields inside it, that alone is read.
     """
 
     dataset: tuple[str, str]
@@ -191,7 +192,10 @@ def transforming(kind: str) -> str:
 
 
 def written(term: Term) -> str:
-    """The term's text with its columns' names, qualified by table where columns of several tables meet."""
+    """Return the term's text with its columns' names.
+
+    They are qualified by table where columns of several tables meet.
+    """
     names = _qualified(term.refs) if len({ref.dataset for ref in term.refs}) > 1 else {}
     return _MARKS.sub(
         lambda mark: names.get(int(mark[1])) or term.refs[int(mark[1])].text, term.text

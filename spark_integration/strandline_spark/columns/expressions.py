@@ -307,7 +307,10 @@ def _taken_out(node: Node, terms: list[Term]) -> Term:
 
 
 def _field(node: Node, terms: list[Term]) -> Term:
-    """A field of a struct: exactly that field's origins where the statement built the struct itself."""
+    """Return a field of a struct.
+
+    Exactly that field's origins where the statement built the struct itself.
+    """
     inner = node.fields.get("field")
     own = inner.get("name") if isinstance(inner, dict) else None
     ordinal = int(node.fields.get("ordinal") or 0)

@@ -240,7 +240,10 @@ def each_once(branches: Sequence[Value]) -> Value:
 
 
 def _generate(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
-    """A table function: each field it makes is `f(x).field`, with the function's own names of its fields."""
+    """Resolve a table function: each field it makes is `f(x).field`.
+
+    With the function's own names of its fields.
+    """
     generator, output = node.node("generator"), attributes(node, "generatorOutput")
     if generator is None:
         return seen.through()
@@ -274,7 +277,11 @@ def _taken(generator: Node, index: int, width: int, seen: Seen) -> list[Term] | 
 
 
 def _put_together(generator: Node, index: int, width: int) -> list[Node] | None:
-    """`stack(2, a, b, c, d)`, `inline(array(struct(a, b), struct(c, d)))`, `explode(map(a, b, c, d))`."""
+    """Return the nodes that a generator puts into one column, if it lists them.
+
+    As in `stack(2, a, b, c, d)`, `inline(array(struct(a, b), struct(c, d)))` and `explode(map(a, b,
+    c, d))`.
+    """
     if generator.name == "Stack":
         return generator.children[1 + index :: width]
     if generator.name not in {"Inline", "Explode"}:

@@ -1,4 +1,7 @@
-"""WINDOW and SESSION_WINDOW, which Spark replaces by a struct of the arithmetic that finds a row's window."""
+"""WINDOW and SESSION_WINDOW.
+
+Spark replaces them by a struct of the arithmetic that finds a row's window.
+"""
 
 from __future__ import annotations
 

@@ -55,7 +55,8 @@ def announce(conf: Mapping[str, str]) -> None:
         return
     if collector is None:
         _LOG.warning(
-            "strandline: options of catalogs in the conf are not sent: no spark.strandline.collector.url"
+            "strandline: options of catalogs in the conf are not sent: "
+            "no spark.strandline.collector.url"
         )
         return
     threading.Thread(

@@ -44,7 +44,10 @@ def _not_whole(certificate: Mapping[str, Any], chosen: Chosen) -> Iterator[str]:
         for used in entry["inputs"]:
             read_entry = chosen.get((used["namespace"], used["name"]))
             if read_entry is not None and read_entry["snapshotId"] != used["snapshotId"]:
-                yield f"{entry['name']} read {used['name']} at {used['snapshotId']}, the answer has {read_entry['snapshotId']}"
+                yield (
+                    f"{entry['name']} read {used['name']} at {used['snapshotId']}, "
+                    f"the answer has {read_entry['snapshotId']}"
+                )
 
 
 def digest(certificate: Mapping[str, Any]) -> str:
@@ -66,7 +69,10 @@ def _not_of(answer: Mapping[Identity, Mapping[str, Any]], chosen: Chosen) -> Ite
             answered["snapshotId"],
             answered["barrier"],
         ):
-            yield f"{identity.full_name} is certified at {entry['snapshotId']}, not at {answered['snapshotId']}"
+            yield (
+                f"{identity.full_name} is certified at {entry['snapshotId']}, "
+                f"not at {answered['snapshotId']}"
+            )
 
 
 def _against_tables(
@@ -90,8 +96,9 @@ def _against_tables(
         point = history.point(snapshot)
         if point is None:
             yield (
-                f"{table} has no snapshot {snapshot}: it was expired, or the table was made anew"
-                " (then retire the job that wrote it: strandline retire JOB, which strandline late TABLE names)"
+                f"{table} has no snapshot {snapshot}: it was expired, or the table was made anew "
+                "(then retire the job that wrote it: strandline retire JOB, "
+                "which strandline late TABLE names)"
             )
             continue
         yield from _against(table, history, snapshot, chosen, identities)
@@ -105,6 +112,12 @@ def _against(
     if entry is None or point is None:
         return
     if entry["snapshotId"] != snapshot:
-        yield f"{table} was read at {snapshot} below the answer, which has it at {entry['snapshotId']}"
+        yield (
+            f"{table} was read at {snapshot} below the answer, "
+            f"which has it at {entry['snapshotId']}"
+        )
     elif point.stated and point.barrier != entry["barrier"]:
-        yield f"{table} says that {snapshot} is barrier {point.barrier}, the answer says {entry['barrier']}"
+        yield (
+            f"{table} says that {snapshot} is barrier {point.barrier}, "
+            f"the answer says {entry['barrier']}"
+        )

@@ -1,4 +1,4 @@
-"""Questions to the collector over HTTP, and its refusals as exceptions with the reason that it gave.
+"""Questions to the collector over HTTP, and its refusals as exceptions with its reason.
 
 ConsistencyError                 anything that keeps a consistent answer from being given
 ├── RefusedError                 the collector knows the tables and says no, with a reason

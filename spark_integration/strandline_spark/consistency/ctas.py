@@ -1,7 +1,8 @@
-"""CREATE TABLE AS SELECT that is there completely or not at all, with a hook that hears how it went (FLIP-305).
+"""CREATE TABLE AS SELECT that is there completely or not at all (FLIP-305).
 
-The table becomes visible with its data in one commit; when the query fails or is cancelled there is no table. Formats
-that cannot promise this are refused with the reason.
+A hook hears how it went. The table becomes visible with its data in one commit; when the query
+fails or is cancelled there is no table. Formats that cannot promise this are refused with the
+reason.
 """
 
 from __future__ import annotations
@@ -139,7 +140,10 @@ class _Job:
             self._error = error
 
     def _cancel(self, worker: InheritableThread) -> None:
-        """Cancel its Spark jobs, those too that it starts after an interrupt, until it has ended."""
+        """Cancel its Spark jobs until it has ended.
+
+        Also those that it starts after an interrupt.
+        """
         while worker.is_alive():
             with suppress(Py4JError, KeyboardInterrupt):
                 self._context.cancelJobsWithTag(self._tag)

@@ -26,7 +26,10 @@ _LOG = logging.getLogger("strandline")
 
 
 class Lease:
-    """A reader's hold on the snapshots of an answer; while it lasts, the collector names none of them expirable."""
+    """A reader's hold on the snapshots of an answer.
+
+    While it lasts, the collector names none of them expirable.
+    """
 
     def __init__(self, collector: Collector, lease_id: str, seconds: float) -> None:
         self.id = lease_id
@@ -83,7 +86,10 @@ class Lease:
         )
 
     def release(self) -> None:
-        """End the lease; a second call does nothing, and a collector that is away ends it by itself."""
+        """End the lease; a second call does nothing.
+
+        A collector that is away ends it by itself.
+        """
         if not self._ended.is_set():
             self._ended.set()
             with contextlib.suppress(ConsistencyError):
@@ -166,7 +172,10 @@ _KEEPER = Keeper()
 
 
 def _in_child() -> None:
-    """Start anew in a forked child, which has no thread for the parent's leases, and perhaps a locked lock."""
+    """Start anew in a forked child.
+
+    It has no thread for the parent's leases, and perhaps a locked lock.
+    """
     global _KEEPER
     _KEEPER = Keeper()
 

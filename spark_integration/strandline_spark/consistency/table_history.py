@@ -1,8 +1,9 @@
-"""An Iceberg table's main history, with the barriers that its snapshots carry, and the table as it was at one of them.
+"""An Iceberg table's main history, with the barriers that its snapshots carry.
 
-Nothing here runs SQL: the metadata is asked through Iceberg's own API, so that looking for a barrier every 50 ms leaves
-no execution and no lineage. What was seen of a snapshot is kept; a refresh asks only for new ones. A rollback changes
-what the main history is and needs nothing else.
+And the table as it was at one of them. Nothing here runs SQL: the metadata is asked through
+Iceberg's own API, so that looking for a barrier every 50 ms leaves no execution and no lineage.
+What was seen of a snapshot is kept; a refresh asks only for new ones. A rollback changes what the
+main history is and needs nothing else.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class ExpiredSnapshotError(TableAtError):
 
 
 class NotOnlyAppendsError(TableAtError):
-    """Between two barriers rows were changed or deleted, so that there are no plain changes to read."""
+    """Between two barriers rows were changed or deleted: there are no plain changes to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,8 @@ def check_appends(
         wanted = point.parent_id
     if wanted != after:
         raise NotOnlyAppendsError(
-            f"{table}: snapshot {after} is no ancestor of {until}: was the table rolled back, or expired?"
+            f"{table}: snapshot {after} is no ancestor of {until}: "
+            "was the table rolled back, or expired?"
         )
 
 
@@ -216,7 +218,10 @@ class TableHistory:
 
     @property
     def done(self) -> Mapping[int, str]:
-        """Each barrier that the table completed, and the last snapshot that carries it, in the barriers' order."""
+        """Return each barrier that the table completed, and the last snapshot that carries it.
+
+        In the barriers' order.
+        """
         return self._done
 
     @property

@@ -1,4 +1,7 @@
-"""The datasets behind table names, named as the emitter names them in its events, so that the collector knows them."""
+"""The datasets behind table names.
+
+They are named as the emitter names them in its events, so that the collector knows them.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,8 @@ class Identities:
                 ", ".join(sorted({dataset.format for dataset in found})) or "nothing that is stored"
             )
             raise UnknownTableError(
-                f"{table} is no table with snapshots ({kinds} behind it): name the tables themselves"
+                f"{table} is no table with snapshots ({kinds} behind it): "
+                "name the tables themselves"
             )
         if not self.is_direct(table, found[0]):
             raise UnknownTableError(f"{table} is a view of {found[0].table}: name the table itself")

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 
 class Circuit:
-    """Open after a failure, for a pause that doubles from the first one (half a second) to half a minute."""
+    """Open after a failure, for a pause that doubles with each one.
+
+    From half a second to half a minute.
+    """
 
     def __init__(self, first_pause: float) -> None:
         self._first_pause = first_pause

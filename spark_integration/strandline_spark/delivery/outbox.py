@@ -175,7 +175,10 @@ class Outbox:
         return seconds / 2 if self._replays.failing else seconds
 
     def abandon(self) -> None:
-        """In a forked child: the thread is the parent's, and so are the events and the lock of the spool."""
+        """Forget the parent's events and lock in a forked child.
+
+        The thread is the parent's, and so are the events and the lock of the spool.
+        """
         self._closing = True
         self._waiting.clear()
         if self._replay is not None:

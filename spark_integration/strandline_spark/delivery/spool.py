@@ -1,8 +1,10 @@
-"""Events kept on disk while the backend is away, and replayed by this driver or by the next one that uses the folder.
+"""Events kept on disk while the backend is away, and replayed later.
 
-One file per driver, appended to, locked while its driver lives; one line per event, with its checksum. A torn or damaged
-line is passed over and counted: it is never sent, and never the reason to lose those after it. What counts as kept has
-been confirmed by the disk (fsync), so that it outlives a power cut too, as far as the disk keeps its word.
+By this driver, or by the next one that uses the folder. One file per driver, appended to, locked
+while its driver lives; one line per event, with its checksum. A torn or damaged line is passed over
+and counted: it is never sent, and never the reason to lose those after it. What counts as kept has
+been confirmed by the disk (fsync), so that it outlives a power cut too, as far as the disk keeps
+its word.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""One spool file on its way to the backend, a batch at a time, so that fresh events need not wait for all of it."""
+"""One spool file on its way to the backend, a batch at a time.
+
+So fresh events need not wait for all of it.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One event as bytes, its Kafka key, and whether it must reach the collector whatever it takes."""
+    """One event as bytes, its Kafka key, and if it must reach the collector whatever it takes."""
 
     key: str
     body: bytes

@@ -249,7 +249,10 @@ def _target(write: Write, jvm: Jvm) -> Target | None:
 
 
 def _name_before(before: Mention, renamed: Dataset, jvm: Jvm) -> tuple[str, str] | None:
-    """Return the identity that a rename ends: the old place, or the old name of what stays there."""
+    """Return the identity that a rename ends.
+
+    The old place, or the old name of what stays there.
+    """
     knowing = identified(before, jvm)
     if knowing is None:
         return None

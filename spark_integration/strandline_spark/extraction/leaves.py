@@ -93,7 +93,10 @@ class _Views:
     def in_plan(
         self, plan: JavaObject, root: Node, unused: frozenset[int], within: Mention | None
     ) -> tuple[list[Mention], dict[int, Mention]]:
-        """Return the views that a plan reads, and by the ids of its leaves the innermost view around each."""
+        """Return the views that a plan reads.
+
+        And by the ids of its leaves the innermost view around each.
+        """
         views, of_leaves = list[Mention](), dict[int, Mention]()
         waiting = [(root, Later(lambda: plan), within)]
         while waiting:

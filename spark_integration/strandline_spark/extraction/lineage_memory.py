@@ -23,7 +23,10 @@ Ids = tuple[int, ...]
 
 
 class Memory:
-    """The newest ids with their values, the newest outputs, and the datasets of both, as the statement read them."""
+    """The newest ids with their values, the newest outputs, and the datasets of both.
+
+    As the statement read them.
+    """
 
     def __init__(self) -> None:
         self._values: OrderedDict[int, tuple[Value, Sources]] = OrderedDict()
@@ -85,7 +88,7 @@ class Recalled:
     def sources(
         self, origins: Iterable[tuple[str, str]], present: Sequence[Dataset]
     ) -> list[Dataset]:
-        """The datasets that the rows and their columns come from although the statement itself does not read them.
+        """Return the datasets of the rows that the statement itself does not read.
 
         With the views that they were read through.
         """

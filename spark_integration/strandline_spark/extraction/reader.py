@@ -93,7 +93,7 @@ class PlanReader:
     """
 
     def __init__(self, spark: Any, rows_after: int = PAYS) -> None:
-        """`rows_after`: how many characters of Spark's JSON are read before plans are asked for in rows."""
+        """Ask for plans in rows once `rows_after` characters of Spark's JSON have been read."""
         self._memory = Memory()
         self._idle = IdleSources()
         self._unread: list[str] = []  # what of the statement that is being read could not be
@@ -134,10 +134,11 @@ class PlanReader:
     def micro_batch(
         self, execution: JavaObject, planned: JavaObject, commits: Sequence[Commit | Scan] = ()
     ) -> Statement:
-        """A micro-batch: what its sources' offsets say was read, and what its sink committed for this batch.
+        """Return a micro-batch: what it read by its sources' offsets, and what its sink committed.
 
-        The offsets are the plan's own, or those of the query's offset log, which is there before the micro-batch
-        runs. A source without news is an input at no snapshot; `planned` is as in `at_start`.
+        The offsets are the plan's own, or those of the query's offset log, which is there before
+        the micro-batch runs. A source without news is an input at no snapshot; `planned` is as in
+        `at_start`.
         """
         return self._guarded(
             execution,
@@ -412,7 +413,10 @@ class PlanReader:
         return self._grown(self._statement(parts, inputs, outputs), parts)
 
     def _grown(self, statement: Statement, parts: Parts) -> Statement:
-        """Return a statement that added columns to its table with the columns that the table has now."""
+        """Return a statement that added columns to its table.
+
+        With the columns that the table has now.
+        """
         if len(statement.outputs) != 1 or statement.outputs[0].dataset.table is None:
             return statement
         (output,) = statement.outputs
@@ -579,7 +583,10 @@ class PlanReader:
         return lineage, earlier
 
     def _read_by_rdds(self, relations: Sequence[JavaObject]) -> list[Dataset]:
-        """Return what RDDs were made from whose rows no earlier statement is known to have given."""
+        """Return what RDDs were made from.
+
+        Only of those whose rows no earlier statement is known to have given.
+        """
         datasets = []
         for relation in relations:
             try:
@@ -676,7 +683,10 @@ class PlanReader:
         snapshot: Snapshot | None,
         commits: Sequence[Commit],
     ) -> dict[str, int]:
-        """The commit's own count where the commit is known for certain, else what the write's metrics counted."""
+        """Return the commit's own count, else what the write's metrics counted.
+
+        The commit's own only where the commit is known for certain.
+        """
         if snapshot is None or snapshot.observed:
             return statistics_of(execution)
         for commit in commits:

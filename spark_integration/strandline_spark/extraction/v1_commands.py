@@ -58,7 +58,10 @@ def _directory(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 
 
 def _save(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-    """DataFrameWriter's save into a source that takes whole DataFrames (JDBC, Kafka, Delta by path)."""
+    """Read DataFrameWriter's save into a source that takes whole DataFrames.
+
+    JDBC, Kafka, Delta by path.
+    """
     mention = Mention(
         fields_of(plan.query().schema()),
         provider=simple_name(plan.dataSource()),

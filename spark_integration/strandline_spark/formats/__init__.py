@@ -1,1 +1,4 @@
-"""Table formats: one folder or module each, behind one contract (`contract`) and one registry (`registry`)."""
+"""Table formats: one folder or module each.
+
+Behind one contract (`contract`) and one registry (`registry`).
+"""

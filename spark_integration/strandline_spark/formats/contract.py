@@ -74,7 +74,10 @@ class Format:
         return None
 
     def generated(self, mention: Mention, jvm: Jvm) -> tuple[Sequence[Field], Mapping[str, str]]:
-        """Of a table that makes columns of others by itself its schema, and their expressions as SQL."""
+        """Return the schema and the expressions of a table that generates columns from others.
+
+        Expressions as SQL.
+        """
         return (), {}
 
     def written_schema(self, mention: Mention, jvm: Jvm) -> Sequence[Field]:

@@ -61,7 +61,10 @@ def relied_on() -> tuple[Internal, ...]:
 
 
 def register() -> None:
-    """Hand to plans and columns what the formats ask of tables, and how their own commands are resolved."""
+    """Register what the formats ask of tables, and how their own commands are resolved.
+
+    Plans and columns look there.
+    """
     for one in formats():
         QUESTIONS.update(one.asked)
         COMMANDS.update(one.commands)

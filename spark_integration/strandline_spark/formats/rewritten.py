@@ -16,7 +16,9 @@ _LONGEST = 20  # of them in a row
 def with_same_rows(
     snapshot: Snapshot, same_rows: Collection[str], at: Callable[[str], Snapshot | None]
 ) -> Snapshot:
-    """The snapshot; one by an operation of `same_rows` with those before it, back to the one that changed rows.
+    """Return the snapshot; one by an operation of `same_rows` with those before it.
+
+    Back to the one that changed rows.
 
     >>> of = {"2": Snapshot("iceberg", "2", "1", operation="replace"), "1": Snapshot("iceberg", "1", operation="append")}
     >>> found = with_same_rows(Snapshot("iceberg", "3", "2", operation="replace"), {"replace"}, of.get)

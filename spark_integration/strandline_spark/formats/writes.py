@@ -18,11 +18,10 @@ from strandline_spark.plans.tree import Node
 class Write:
     """One target of a statement.
 
-    `new`: the table does not exist before; `unless_there`: if it does, nothing is done.
-    `fills`: rows are written too. `batch`: a streaming query's micro-batch.
-    `whole`: everything that the table held is replaced; `completes`: by the whole result of a query.
-    `before`: the same table under the name that it had until now.
-    `renamed`: columns of it by their old names.
+    `new`: the table does not exist before; `unless_there`: if it does, nothing is done. `fills`:
+    rows are written too. `batch`: a streaming query's micro-batch. `whole`: everything that the
+    table held is replaced; `completes`: by the whole result of a query. `before`: the same table
+    under the name that it had until now. `renamed`: columns of it by their old names.
     """
 
     mention: Mention

@@ -113,7 +113,10 @@ class Jvm:
         return dict(json.loads(self.mapper.writeValueAsString(java_map)))
 
     def options(self, scala_map: JavaObject) -> dict[str, str]:
-        """A Scala map of texts, with its keys in lower case as Spark's data sources look them up."""
+        """Return a Scala map of texts.
+
+        Its keys are in lower case, as Spark's data sources look them up.
+        """
         entries = self._entries(scala_map)
         return {key.lower(): value for key, value in entries.items()}
 
@@ -272,7 +275,10 @@ class Later:
 
 
 def fetched(instance: JavaObject) -> JavaObject:
-    """The object itself: given anything else as an argument, Py4J first asks five converters about it."""
+    """Return the object itself.
+
+    Given anything else as an argument, Py4J first asks five converters about it.
+    """
     return instance._fetched if isinstance(instance, Later) else instance
 
 
@@ -327,7 +333,10 @@ def class_name(instance: JavaObject) -> str:
 
 @lru_cache(maxsize=2)
 def _class_names(gateway_client: Any) -> Any:
-    """A method that tells in one call what `getClass().getName()` tells in two, without an object left behind."""
+    """Return a method that gives an object's class name in one call, and leaves no object behind.
+
+    `getClass().getName()` takes two.
+    """
     if class_names_hold(gateway_client):
         return JavaClass(CLASS_UTILS, gateway_client).getName
     return lambda instance: instance.getClass().getName()

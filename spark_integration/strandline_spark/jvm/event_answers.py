@@ -221,8 +221,8 @@ def completes_of(start: JavaObject, execution: JavaObject) -> bool | None:
 def _setting_of(start: JavaObject, execution: JavaObject, key: str) -> str | None:
     """Return a setting of a statement's session, if it was not the application's.
 
-    The event keeps the session's settings of that time; what Spark hides in it the session itself is asked for, which
-    may have another name by now.
+    The event keeps the session's settings of that time; what Spark hides in it the session itself
+    is asked for, which may have another name by now.
     """
     try:
         shown = once(start, key, lambda one: shown_option(one.modifiedConfigs().get(key)))

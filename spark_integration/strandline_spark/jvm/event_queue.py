@@ -44,7 +44,10 @@ class EventQueue:
         self._listeners: list[Any] = []
 
     def listen(self, spark_context: Any) -> None:
-        """Registers with the listener bus of a context (the Scala object) on a queue of its own, and with Iceberg."""
+        """Register with the listener bus of a context on a queue of its own, and with Iceberg.
+
+        The context is the Scala object.
+        """
         for method in _METHODS:
             listener = _listener(self.gateway, *self._offering, method)
             _register(spark_context, listener)

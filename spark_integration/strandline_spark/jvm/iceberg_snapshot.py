@@ -77,10 +77,11 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One planned read of a snapshot, or of what was added after one (`from_snapshot_id`) up to another.
+    """One planned read of a snapshot, or of what was added up to it.
 
-    `first_snapshot_id`: the oldest snapshot whose changes were read, where the scan names that
-    instead. It may have a parent: the one that was expired last.
+    That is what was added after `from_snapshot_id`. `first_snapshot_id`: the oldest snapshot whose
+    changes were read, where the scan names that instead. It may have a parent: the one that was
+    expired last.
     """
 
     table: str

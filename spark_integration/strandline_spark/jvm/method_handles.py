@@ -103,7 +103,10 @@ class Handles:
     def asking(
         self, target: JavaObject, class_name: str, method: str, *arguments: tuple[JavaObject, Any]
     ) -> Handle:
-        """A method of this object with arguments that are always these, each with its class, whatever the handle takes."""
+        """Return a method of this object whose arguments are always these.
+
+        Each has its class, whatever the handle takes.
+        """
         kinds = self._jvm.array("java.lang.Class", *(kind for kind, _ in arguments))
         found = self._unreflect(self._jvm.class_named(class_name).getMethod(method, kinds)).bindTo(
             target
@@ -208,9 +211,10 @@ class Handles:
         )
 
     def fed(self, handle: Handle) -> JavaObject:
-        """A collection of a public class of the JDK, whose `add` gives the element to the handle and keeps nothing.
+        """Return a collection whose `add` gives the element to the handle and keeps nothing.
 
-        It is a sorted set in which all are equal to its one element, "": who compares is the handle.
+        It is of a public class of the JDK. It is a sorted set in which all are equal to its one
+        element, "": who compares is the handle.
         """
         number = self._join("constant", self._jvm.static("java.lang.Integer", "TYPE"), 0)
         equal = self._join("dropArguments", number, 0, self._kinds(_OBJECT, _OBJECT))

@@ -100,7 +100,10 @@ class StreamHandle:
             return None
 
     def offsets(self, batch_id: int) -> list[tuple[str, str | None, str | None]]:
-        """(source, end offset, start offset) of each source in a micro-batch, from the query's offset log."""
+        """Return (source, end offset, start offset) of each source in a micro-batch.
+
+        From the query's offset log.
+        """
         try:
             starts = self._ends(batch_id - 1) if batch_id else []
             ends = self._ends(batch_id)

@@ -1,4 +1,7 @@
-"""Statements as FLIP-314's lineage graph, and a user's or provider's vertices as datasets of a Statement."""
+"""Statements as FLIP-314's lineage graph.
+
+And a user's or provider's vertices as datasets of a Statement.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ _MODIFY = {"delete": ModifyType.DELETE, "update": ModifyType.UPDATE, "merge": Mo
 
 
 def graph_of(statements: Sequence[Statement], streaming: bool) -> LineageGraph:
-    """Each input a source, each output a sink, an edge from each input of a statement to each of its outputs."""
+    """Return a graph: inputs are its sources, outputs are its sinks.
+
+    An edge leads from each input of a statement to each of its outputs.
+    """
     boundedness = Boundedness.CONTINUOUS_UNBOUNDED if streaming else Boundedness.BOUNDED
     sources = {d: TableSourceLineageVertex((d,), boundedness) for d in _inputs(statements)}
     sinks: dict[LineageDataset, TableSinkLineageVertex] = {}

@@ -1,4 +1,7 @@
-"""A user's own lineage edges, for the session's next action or for a streaming query by its name."""
+"""A user's own lineage edges.
+
+For the session's next action, or for a streaming query by its name.
+"""
 
 from __future__ import annotations
 

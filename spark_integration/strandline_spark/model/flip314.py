@@ -174,7 +174,10 @@ JobStatusChangedEvent = JobCreatedEvent | JobExecutionStatusEvent
 
 @dataclass(frozen=True)
 class Context:
-    """The arguments of a factory: the Spark conf, and an executor for IO that ends before the job."""
+    """The arguments of a factory.
+
+    The Spark conf, and an executor for IO that ends before the job.
+    """
 
     configuration: Mapping[str, str]
     io_executor: Executor
@@ -212,7 +215,7 @@ class LineageVertexProvider:
 
 @runtime_checkable
 class CommitListener(Protocol):
-    """A listener that also has this method is notified of each snapshot of an Iceberg table that the application commits.
+    """A listener that is also notified of the application's commits to Iceberg tables.
 
     Other formats tell nobody of their commits.
     """

@@ -1,4 +1,7 @@
-"""Names of jobs: the application's, then the output's, with nothing of the plan in it, so that they stay the same."""
+"""Names of jobs: the application's, then the output's.
+
+With nothing of the plan in it, so that they stay the same.
+"""
 
 from __future__ import annotations
 

@@ -62,8 +62,9 @@ def _without_secret(scheme: str, authority: str) -> str:
 
 
 _JDBC_PORTS = {
-    "postgres": 5432, "mysql": 3306, "sqlserver": 1433, "oracle": 1521, "db2": 50000, "redshift": 5439, "hive": 10000,
-    "crate": 5432, "teradata": 1025, "trino": 8080, "oceanbase": 2881,
+    "postgres": 5432, "mysql": 3306, "sqlserver": 1433, "oracle": 1521, "db2": 50000,
+    "redshift": 5439, "hive": 10000, "crate": 5432, "teradata": 1025, "trino": 8080,
+    "oceanbase": 2881,
 }  # fmt: skip
 _JDBC_SCHEMES = {"postgresql": "postgres", "mariadb": "mysql", "jtds": "sqlserver", "hive2": "hive"}
 _DATABASE_PARAMETERS = ("databaseName", "database", "db")

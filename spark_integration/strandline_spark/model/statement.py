@@ -124,7 +124,10 @@ def each_written(snapshots: Iterable[Snapshot]) -> tuple[Snapshot, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """One dataset that a statement reads or writes, in the naming of the OpenLineage specification."""
+    """One dataset that a statement reads or writes.
+
+    In the naming of the OpenLineage specification.
+    """
 
     namespace: str
     name: str

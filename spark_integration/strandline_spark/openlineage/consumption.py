@@ -117,7 +117,7 @@ def _carrying(output: Output, barrier: int, last: Mapping[tuple[str, str], str])
 
 
 def with_sources(statements: Sequence[Statement], sources: Sequence[Dataset]) -> list[Statement]:
-    """The statements of a micro-batch, and those sources of its query that had nothing new for it."""
+    """Return a micro-batch's statements, and those sources of its query without anything new."""
     read = streamed_tables(statements)
     idle = {_key(one): one for one in sources if _key(one) not in read and one.snapshots}
     if not idle or not statements:
@@ -142,7 +142,7 @@ def _outputs(statements: Iterable[Statement]) -> list[Output]:
 
 
 def certain(statements: Sequence[Statement]) -> list[Statement]:
-    """The statements of a micro-batch, where a table that was read at two snapshots is read at neither for certain."""
+    """Return the statements, with a table that was read at two snapshots certain at neither."""
     seen: dict[tuple[str, str], set[str]] = {}
     for one in _inputs(statements):
         seen.setdefault(_key(one), set()).update(snapshot.snapshot_id for snapshot in one.snapshots)
@@ -156,7 +156,10 @@ def certain(statements: Sequence[Statement]) -> list[Statement]:
 
 
 def as_committed(statements: Sequence[Statement], exact: Statement) -> list[Statement]:
-    """The statements of an aligned job's micro-batch, with the snapshots that its own commit names, and no others."""
+    """Return the statements of an aligned job's micro-batch with its commit's snapshots.
+
+    With those that its own commit names, and no others.
+    """
     return [
         *(_without_snapshots(one) for one in statements),
         replace(exact, columns=(), indirect=()),

@@ -1,4 +1,7 @@
-"""A Statement's datasets as OpenLineage's, with the facets of the specification and our snapshot facet."""
+"""A Statement's datasets as OpenLineage's.
+
+With the facets of the specification and our snapshot facet.
+"""
 
 from __future__ import annotations
 
@@ -313,7 +316,10 @@ def _other(snapshot: Snapshot, facet: Any = None) -> OtherSnapshot:
 
 @lru_cache(maxsize=_REMEMBERED_COLUMNS)
 def _columns(columns: tuple[Column, ...], indirect: tuple[Origin, ...]) -> Clean:
-    """Column lineage: DIRECT origins by column, INDIRECT ones of the whole output under `dataset`."""
+    """Return column lineage.
+
+    DIRECT origins by column, INDIRECT ones of the whole output under `dataset`.
+    """
     fields = {
         column.name: column_lineage_dataset.Fields(inputFields=_input_fields(column.origins))
         for column in columns

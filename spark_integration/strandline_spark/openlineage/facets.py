@@ -1,6 +1,7 @@
-"""Strandline's own facets, as classes on those of openlineage-python, and a Statement's datasets as OpenLineage's.
+"""Strandline's own facets, as classes on those of openlineage-python.
 
-The JSON Schemas of `schemas/` say the same of the three facets; a test holds the two together.
+And a Statement's datasets as OpenLineage's. The JSON Schemas of `schemas/` say the same of the
+three facets; a test holds the two together.
 """
 
 from __future__ import annotations

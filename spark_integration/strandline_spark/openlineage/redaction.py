@@ -79,8 +79,9 @@ _ADDRESS_KEYS = {
     "path",
 }
 _VERBATIM_KEYS = {
-    "_producer", "_schemaURL", "schemaURL", "producer", "eventTime", "eventType", "runId", "snapshotId", "queryId",
-    "parentSnapshotId", "fromSnapshotId", "datasetVersion", "committedAt", "startedAt", "startOffset", "endOffset",
+    "_producer", "_schemaURL", "schemaURL", "producer", "eventTime", "eventType", "runId",
+    "snapshotId", "queryId", "parentSnapshotId", "fromSnapshotId", "datasetVersion", "committedAt",
+    "startedAt", "startOffset", "endOffset",
 }  # fmt: skip
 _NAMING_KEYS = {"facets", "inputFacets", "outputFacets", "fields", "columnMetrics"}
 _NUMBERS = {int, float}
@@ -171,7 +172,10 @@ def _without_login(scheme: str, rest: str) -> str:
 
 
 def clean_text(text: str) -> str:
-    """Any text: addresses in it cut to their allowed parts, values of secret-like keys and known tokens hidden.
+    """Return a text without secrets.
+
+    Addresses in it are cut to their allowed parts, values of secret-like keys and known tokens are
+    hidden.
 
     >>> clean_text("dbtable=t, password=hunter2")
     'dbtable=t, password=***'

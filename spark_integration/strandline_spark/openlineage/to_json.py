@@ -24,9 +24,10 @@ def shared(facet: Any) -> Clean:
 
 
 def as_json(value: Any) -> Any:
-    """A facet or event of attrs classes as dictionaries and lists, without nulls and without empty facets.
+    """Return a facet or event of attrs classes as dictionaries and lists.
 
-    In one pass where openlineage-python's own takes two, with the same result but for the producer, which is ours.
+    Without nulls and without empty facets. In one pass where openlineage-python's own takes two,
+    with the same result but for the producer, which is ours.
     """
     kind = type(value)
     if kind in _AS_THEY_ARE:

@@ -1,4 +1,7 @@
-"""The offsets of a micro-batch from its query's offset log, which is written before the micro-batch runs."""
+"""The offsets of a micro-batch from its query's offset log.
+
+The log is written before the micro-batch runs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The schema of an output as Spark's JSON has it, as `Field`s in the spelling of Spark SQL ("bigint", not "long")."""
+"""The schema of an output as Spark's JSON has it, as `Field`s.
+
+In the spelling of Spark SQL ("bigint", not "long").
+"""
 
 from __future__ import annotations
 

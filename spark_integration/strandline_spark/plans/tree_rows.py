@@ -111,10 +111,11 @@ WRITES: dict[str, Fields] = {
 }
 # Of these nothing is used but their class, and what they are made of.
 _PLAIN = (
-    "Add", "Subtract", "Multiply", "Divide", "And", "Or", "Not", "EqualTo", "EqualNullSafe", "LessThan",
-    "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "IsNull", "IsNotNull", "In", "If", "CaseWhen", "Coalesce",
-    "Concat", "Upper", "Lower", "WindowExpression", "WindowSpecDefinition",
-    "aggregate.Sum", "aggregate.Count", "aggregate.Min", "aggregate.Max", "aggregate.Average",
+    "Add", "Subtract", "Multiply", "Divide", "And", "Or", "Not", "EqualTo", "EqualNullSafe",
+    "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "IsNull", "IsNotNull", "In",
+    "If", "CaseWhen", "Coalesce", "Concat", "Upper", "Lower", "WindowExpression",
+    "WindowSpecDefinition", "aggregate.Sum", "aggregate.Count", "aggregate.Min", "aggregate.Max",
+    "aggregate.Average",
 )  # fmt: skip
 _KNOWN = {**OF_EXPRESSIONS, **NODES, **WRITES}
 _NUMBERS = {class_name: number for number, class_name in enumerate(_KNOWN)}

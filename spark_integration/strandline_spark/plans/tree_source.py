@@ -78,7 +78,10 @@ def tree_of_plan(plan: JavaObject, jvm: Jvm) -> Tree:
 
 
 class Trees:
-    """Asks for trees in Spark's JSON, and once that has cost enough, in rows, which have to be joined first."""
+    """Asks for trees in Spark's JSON, and once that has cost enough, in rows.
+
+    Rows have to be joined first.
+    """
 
     def __init__(self, jvm: Jvm, after: int = PAYS) -> None:
         self._jvm = jvm

@@ -14,7 +14,10 @@ _DEFINITION, _REFERENCE = "CTERelationDef", "cteId"
 
 
 def unused_nodes(root: Node) -> frozenset[int]:
-    """The nodes (by their `id`) of definitions that nothing refers to, but for others that nothing refers to."""
+    """Return the nodes (by their `id`) of definitions that nothing refers to.
+
+    What refers to them may be unused itself.
+    """
     definitions = {int(node.fields["id"]): node for node in root.walk() if node.name == _DEFINITION}
     if not definitions:
         return frozenset()

@@ -32,9 +32,11 @@ from strandline_spark.swallowed import swallowed
 # What an error begins with, or a cause of it: a message that merely holds such words is another
 # error's.
 _CANCELLED = re.compile(
-    r"(?:\A|^Caused by: )(?:[\w.$]+\.\w+: )?(?:\[(?:SPARK_JOB_CANCELLED|JOB_CANCELLED|OPERATION_CANCELED)[\].]"
-    r"|Job \d+ (?:was )?cancelled\b|SparkContext has been shutdown|Cannot call methods on a stopped SparkContext)"
-    r"|(?:\A|^Caused by: )(?:java\.lang\.InterruptedException|java\.nio\.channels\.ClosedByInterruptException)\b",
+    r"(?:\A|^Caused by: )(?:[\w.$]+\.\w+: "
+    r")?(?:\[(?:SPARK_JOB_CANCELLED|JOB_CANCELLED|OPERATION_CANCELED)[\].]|Job \d+ (?:was "
+    r")?cancelled\b|SparkContext has been shutdown|Cannot call methods on a stopped "
+    r"SparkContext)|(?:\A|^Caused by: "
+    r")(?:java\.lang\.InterruptedException|java\.nio\.channels\.ClosedByInterruptException)\b",
     re.MULTILINE,
 )
 
@@ -129,12 +131,13 @@ class Execution:
 
 
 class Arrivals:
-    """Commits and scans in the order in which they came, kept as long as an open execution may own them.
+    """Commits and scans in the order in which they came.
 
-    They arrive at once, the start of their execution over Spark's bus: on a busy machine they come before it, and what
-    is scanned while a statement is planned always does. So the newest few are kept in any case, each with the time at
-    which it was taken, which is never before it happened. An execution whose end was lost is open for ever: no more than
-    the newest `most` are kept for any.
+    They are kept as long as an open execution may own them. They arrive at once, the start of their
+    execution over Spark's bus: on a busy machine they come before it, and what is scanned while a
+    statement is planned always does. So the newest few are kept in any case, each with the time at
+    which it was taken, which is never before it happened. An execution whose end was lost is open
+    for ever: no more than the newest `most` are kept for any.
     """
 
     def __init__(self, kept: int = 64, most: int = 4096) -> None:

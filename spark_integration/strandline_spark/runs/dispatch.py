@@ -146,7 +146,10 @@ class Watch:
         self._announcer.missed += 1
 
     def finish(self, at: float, lives_on: bool = False) -> None:
-        """Ends every run that is still open, but for streams that another process of the JVM tells of from now on."""
+        """End every run that is still open.
+
+        But for streams that another process of the JVM reports from now on.
+        """
         if not lives_on:
             self._streams.abandon(at)
         for run in self._announcer.alive():
@@ -260,8 +263,9 @@ class Watch:
 def _is_whole(qe: Any) -> bool:
     """Return true if an execution of a micro-batch, nested in none, may be all of the micro-batch.
 
-    A source that looks at its own log (Delta) does so under that description, before the micro-batch; and what is
-    nested in the micro-batch may be over before Spark tells that the micro-batch began.
+    A source that looks at its own log (Delta) does so under that description, before the
+    micro-batch; and what is nested in the micro-batch may be over before Spark tells that the
+    micro-batch began.
     """
     return qe is None or simple_name(qe) == "IncrementalExecution"
 

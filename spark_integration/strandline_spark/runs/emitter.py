@@ -90,10 +90,11 @@ class Emitter:
         return self._over.wait(seconds)
 
     def stop(self, seconds: float, final: str = "COMPLETE", error: str | None = None) -> None:
-        """Takes what is in the queue, ends the application as `final`, sends it all, and gives up after `seconds`.
+        """Take what is in the queue, end the application as `final`, and send it all.
 
-        An emitter that is behind, but gets on, may take longer: what is not reported yet is in memory only.
-        Where the context ended before (spark.stop() in a `finally`), a FAIL still follows: FAIL beats COMPLETE.
+        Give up after `seconds`. An emitter that is behind, but gets on, may take longer: what is
+        not reported yet is in memory only. Where the context ended before (spark.stop() in a
+        `finally`), a FAIL still follows: FAIL beats COMPLETE.
         """
         until = time.monotonic() + seconds
         limit = until + _BEHIND_SECONDS

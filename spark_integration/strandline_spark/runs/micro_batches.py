@@ -11,7 +11,8 @@ from strandline_spark.openlineage.facets import SourceOffsets
 from strandline_spark.swallowed import swallowed
 
 _IN_DESCRIPTION = re.compile(
-    r"\bid = (?P<id>[0-9a-f-]{36})(?:<br/>|\s)+runId = (?P<run>[0-9a-f-]{36})(?:<br/>|\s)+batch = (?P<batch>\d+)"
+    r"\bid = (?P<id>[0-9a-f-]{36})(?:<br/>|\s)+runId = "
+    r"(?P<run>[0-9a-f-]{36})(?:<br/>|\s)+batch = (?P<batch>\d+)"
 )
 
 
@@ -50,7 +51,7 @@ class CommittedBatch:
 
 
 def with_parts(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
-    """A micro-batch's own statement, and what was written inside it that it does not write itself."""
+    """Return a micro-batch's own statement, and those of its parts that write elsewhere."""
     own = {(output.dataset.namespace, output.dataset.name) for output in statement.outputs}
     others = [
         part
@@ -63,5 +64,8 @@ def with_parts(statement: Statement, parts: Sequence[Statement]) -> list[Stateme
 def offsets_of(
     sources: Sequence[tuple[str, str | None, str | None]], initial: Sequence[str | None]
 ) -> list[SourceOffsets]:
-    """The offsets of a micro-batch's sources as the event has them, each with where its query began."""
+    """Return the offsets of a micro-batch's sources as the event has them.
+
+    Each with where its query began.
+    """
     return [SourceOffsets(*source, begun) for source, begun in zip(sources, initial, strict=True)]

@@ -219,10 +219,11 @@ class Streams:
             self.query_terminated(run_id, at, None)
 
     def announce_idle(self, now: float) -> None:
-        """A query that had nothing to do for a second after its start is announced from its own logical plan.
+        """Announce a query with nothing to do for a second after its start.
 
-        One whose plan names no output (foreachBatch) and that has no name waits for its first write: its plan is read
-        again after ever longer pauses, not at each event of any query.
+        It is announced from its own logical plan. One whose plan names no output (foreachBatch) and
+        that has no name waits for its first write: its plan is read again after ever longer pauses,
+        not at each event of any query.
         """
         for query in self._queries.values():
             if query.run is None and now - query.started_at > 1000 and now >= query.look_again:
@@ -287,7 +288,11 @@ class Streams:
         return query.run
 
     def _catch_up_to_the_last(self, query: Query, over: bool = False) -> None:
-        """For a query that is not over, what this driver itself has committed is reported when its end is taken."""
+        """Report what was committed, up to this driver's own first micro-batch.
+
+        Of a query that is not over, what this driver itself has committed is reported when its end
+        is taken.
+        """
         committed, own = query.handle.last_committed(), None if over else query.handle.first_own()
         if committed is not None:
             before = committed + 1 if own is None else min(committed + 1, own)
@@ -315,7 +320,10 @@ class Streams:
             self._tell(query, self._earlier(query, qe, batch_id), at=query.started_at)
 
     def _find_checkpoints(self, query: Query, written: AlignedOutput, qe: Any, before: int) -> None:
-        """Reports what earlier drivers of an aligned job committed, and what this one missed, as its table has it."""
+        """Report what earlier drivers of an aligned job committed, and what this one missed.
+
+        As its table has it.
+        """
         last = query.last_told if query.searched else query.noted
         if query.searched and last is not None and last >= before - 1:
             return
@@ -338,9 +346,10 @@ class Streams:
             )
 
     def _look_ahead(self, query: Query) -> None:
-        """Reports the micro-batch after the last known one, if it was begun, and its sink has committed for it.
+        """Report the micro-batch after the last known one.
 
-        Its driver was killed then, or it was stopped, and this run has ended before it came to that one again.
+        If it was begun, and its sink has committed for it. Its driver was killed then, or it was
+        stopped, and this run has ended before it came to that one again.
         """
         committed = query.handle.last_committed()
         numbers = [number for number in (query.last_told, committed) if number is not None]
@@ -461,7 +470,10 @@ class Streams:
         statements: Sequence[Statement],
         offsets: Sequence[tuple[str, str | None, str | None]],
     ) -> Sequence[Dataset]:
-        """The query's sources with where the micro-batch ended in them, where its plan does not name them all."""
+        """Return the query's sources with where the micro-batch ended in them.
+
+        Only where its plan does not name them all.
+        """
         named = streamed_tables(statements)
         if (
             not offsets

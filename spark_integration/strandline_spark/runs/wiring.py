@@ -111,7 +111,10 @@ def spool_folder(conf: Conf) -> Path:
 
 
 def _query(jvm: Any, qe: Any, query_id: str) -> StreamHandle:
-    """The running query, found through the session of its micro-batch, or else through any session."""
+    """Return the running query.
+
+    It is found through the session of its micro-batch, or else through any session.
+    """
     return StreamHandle.find(jvm, qe.sparkSession() if qe is not None else _session(jvm), query_id)
 
 

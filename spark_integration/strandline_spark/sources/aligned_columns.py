@@ -25,7 +25,8 @@ def merged_schema(schemas: Mapping[str, pa.Schema]) -> StructType:
         for field in schema:
             if field.name.lower() in (TABLE, BARRIER):
                 raise ValueError(
-                    f"{table}: its column {field.name} has a name that strandline_aligned needs itself"
+                    f"{table}: its column {field.name} has a name that "
+                    "strandline_aligned needs itself"
                 )
             try:
                 kind = from_arrow_type(field.type)

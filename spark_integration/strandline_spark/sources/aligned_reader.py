@@ -25,7 +25,8 @@ def aligned_source(spark: SparkSession) -> DataStreamReader:
         from strandline_spark.sources.aligned_source import AlignedSource
     except ImportError as error:
         raise ConfigurationError(
-            f"Spark {spark.version} has no data sources in Python: strandline_aligned needs Spark 4.0 or newer"
+            f"Spark {spark.version} has no data sources in Python: "
+            "strandline_aligned needs Spark 4.0 or newer"
         ) from error
     keys = str(
         spark._jsparkSession.sessionState().conf().getAllConfs().keys().mkString("\n")

@@ -1,10 +1,13 @@
-"""`strandline_aligned`: a stream over several Iceberg tables, each of whose micro-batches ends at one barrier of all.
+"""`strandline_aligned`: a stream over several Iceberg tables.
 
-`spark.readStream.format("strandline_aligned").option("tables", "lake.bank.credits,lake.bank.debits").load()`. A row has
-its table's columns, `strandline_table` and `strandline_barrier`. Options: `tables`; `rows`, which is changes (what came
-since the barrier before) or state (all rows at the barrier); `start`, earliest or latest; `maxBehind`, how many barriers
-the stream may be behind before it takes the newest (5); `timeout`, for how many seconds it waits for a table that is late
-before the query fails (unset: it waits, and warns); `catalog.NAME.KEY`, a catalog's properties as pyiceberg has them.
+Each of its micro-batches ends at one barrier of all tables.
+`spark.readStream.format("strandline_aligned").option("tables",
+"lake.bank.credits,lake.bank.debits").load()`. A row has its table's columns, `strandline_table` and
+`strandline_barrier`. Options: `tables`; `rows`, which is changes (what came since the barrier
+before) or state (all rows at the barrier); `start`, earliest or latest; `maxBehind`, how many
+barriers the stream may be behind before it takes the newest (5); `timeout`, for how many seconds it
+waits for a table that is late before the query fails (unset: it waits, and warns);
+`catalog.NAME.KEY`, a catalog's properties as pyiceberg has them.
 """
 
 from __future__ import annotations
@@ -113,8 +116,8 @@ class AlignedSource(DataSource):  # type: ignore[misc]  # pyspark has no types h
     def reader(self, schema: StructType) -> Any:
         """Raises ValueError: it is a source of streams."""
         raise ValueError(
-            "strandline_aligned is read as a stream (spark.readStream); for one read of several tables at one barrier "
-            "there is strandline_spark.read_consistent(spark, tables)"
+            "strandline_aligned is read as a stream (spark.readStream); for one read of several "
+            "tables at one barrier there is strandline_spark.read_consistent(spark, tables)"
         )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - pyspark's name
@@ -222,7 +225,10 @@ def _offset(barrier: int, snapshots: Mapping[str, str]) -> Offset:
 
 
 def _check_comparable(tables: list[LakeTable]) -> None:
-    """Barriers of one group, of which at most one table's are the numbers of its own micro-batches."""
+    """Raise unless the barriers are of one group.
+
+    At most one table's may be the numbers of its own micro-batches.
+    """
     carriers = {
         table.name: carrier for table in tables if (carrier := table.last_carrier()) is not None
     }
@@ -235,8 +241,9 @@ def _check_comparable(tables: list[LakeTable]) -> None:
     counted = [name for name, carrier in carriers.items() if not carrier.stated]
     if counted and len(tables) > 1:
         raise TableAtError(
-            f"{', '.join(counted)}: the snapshots state no barrier ({BARRIER}), and the number of a micro-batch means "
-            "nothing beside another table's barriers: aligned_stream asks the collector for them"
+            f"{', '.join(counted)}: the snapshots state no barrier ({BARRIER}), and the number of "
+            "a micro-batch means nothing beside another table's barriers: "
+            "aligned_stream asks the collector for them"
         )
 
 
@@ -245,6 +252,7 @@ def _check_history(tables: list[LakeTable], position: Offset) -> None:
         snapshot = position["snapshots"].get(table.name)
         if snapshot is not None and table.left_behind(snapshot):
             raise TableAtError(
-                f"{table.name}: was rolled back behind snapshot {snapshot} (barrier {position['barrier']}), which this "
-                "stream has read: begin anew with an empty checkpoint folder"
+                f"{table.name}: was rolled back behind snapshot {snapshot} (barrier "
+                f"{position['barrier']}), which this stream has read: "
+                "begin anew with an empty checkpoint folder"
             )

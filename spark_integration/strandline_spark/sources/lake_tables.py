@@ -24,7 +24,10 @@ class LakeTable:
         self.name = name
         self._table = open_table(name, catalogs)
         self.done = barriers_of(self._main())
-        """Each barrier that the table completed, and the last snapshot that carries it, in the barriers' order."""
+        """Return each barrier that the table completed, and the last snapshot that carries it.
+
+        In the barriers' order.
+        """
 
     def _main(self) -> Iterator[Point]:
         """The snapshots from the newest back to the oldest that there is."""

@@ -65,7 +65,10 @@ def reason_to_wait(done: Barriers, position: int) -> str | None:
     newest = {table: max(barriers, default=0) for table, barriers in done.items()}
     bare = [table for table, barrier in newest.items() if barrier == 0]
     if bare:
-        return f"none of the snapshots of {', '.join(bare)} states a barrier (no job with barriers writes it)"
+        return (
+            f"none of the snapshots of {', '.join(bare)} states a barrier (no job "
+            "with barriers writes it)"
+        )
     if max(newest.values()) <= position:
         return None
     listed = ", ".join(

@@ -1,8 +1,9 @@
-"""`strandline_lineage`: the collector's lineage tables as a data source of Spark SQL, read when a query runs.
+"""`strandline_lineage`: the collector's lineage tables as a data source of Spark SQL.
 
-`spark.read.format("strandline_lineage").option("table", "sink_job_lineage").load()`. Options: `table`; `state`, which is
-running (what runs now) or history (what ran, with valid_from and valid_to); `url`, the collector's address. The API key of
-the conf goes to the conf's own address and to no other.
+They are read when a query runs. `spark.read.format("strandline_lineage").option("table",
+"sink_job_lineage").load()`. Options: `table`; `state`, which is running (what runs now) or history
+(what ran, with valid_from and valid_to); `url`, the collector's address. The API key of the conf
+goes to the conf's own address and to no other.
 """
 
 from __future__ import annotations

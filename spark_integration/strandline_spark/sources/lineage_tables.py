@@ -1,4 +1,7 @@
-"""The lineage tables of the session's collector as temporary views, so that the proposals' queries run as they stand."""
+"""The lineage tables of the session's collector as temporary views.
+
+So the proposals' queries run as they stand.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,8 @@ def _register(spark: SparkSession, collector: Collector) -> None:
         from strandline_spark.sources.lineage_source import LineageSource
     except ImportError as error:
         raise ConfigurationError(
-            f"Spark {spark.version} has no data sources in Python: strandline_lineage needs Spark 4.0 or newer"
+            f"Spark {spark.version} has no data sources in Python: "
+            "strandline_lineage needs Spark 4.0 or newer"
         ) from error
 
     class SessionLineageSource(LineageSource):

@@ -22,7 +22,10 @@ WHOSE = ("job", "source", "target")  # what is hidden of these hides the run, th
 
 
 class HiddenNames:
-    """Names that a key does not see, to be taken out of texts, with those that it sees and that may contain them."""
+    """Names that a key does not see, to be taken out of texts.
+
+    With those that it sees, which may contain them.
+    """
 
     def __init__(self, hidden: Iterable[str], seen: Iterable[str]) -> None:
         kept = {name for name in seen if name}

@@ -1,7 +1,8 @@
-"""Graphs as CSV (their edges or nodes), GraphML, DOT and Mermaid, made of the JSON that the API answers with.
+"""Graphs as CSV (edges or nodes), GraphML, DOT and Mermaid, made of the API's JSON.
 
-Names may hold anything, so each format's own signs are escaped, and nodes are called n0, n1, ... where a format wants names.
-What a graph leaves out is written into it: as data in GraphML, as a comment in DOT and Mermaid.
+Names may hold anything, so each format's own signs are escaped, and nodes are called n0, n1, ...
+where a format wants names. What a graph leaves out is written into it: as data in GraphML, as a
+comment in DOT and Mermaid.
 """
 
 import re
@@ -41,7 +42,8 @@ def graphml(graph: Graph) -> str:
     keys = _keys({"graph": [about], "node": nodes, "edge": edges})
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<graphml xmlns="{GRAPHML}">']
     lines += [
-        f"  <key id={_attribute(key)} for={_attribute(kind)} attr.name={_attribute(name)} attr.type={_attribute('string')}/>"
+        f"  <key id={_attribute(key)} for={_attribute(kind)} attr.name={_attribute(name)} "
+        f"attr.type={_attribute('string')}/>"
         for (kind, name), key in keys.items()
     ]
     lines += ['  <graph id="lineage" edgedefault="directed">', *_data("graph", about, keys)]
@@ -97,7 +99,8 @@ def dot(graph: Graph) -> str:
     for node in graph["nodes"]:
         style = ", style=rounded" if node["type"] in ("job", "run") else ""
         lines.append(
-            f"  {names[node['id']]} [label={_quoted(labels[node['id']])}{style}, id={_quoted(node['id'])}];"
+            f"  {names[node['id']]} [label={_quoted(labels[node['id']])}{style}, "
+            f"id={_quoted(node['id'])}];"
         )
     for edge in graph["edges"]:
         style = " [style=dashed]" if is_weak(edge) else ""

@@ -1,1 +1,1 @@
-"""Consistent versions: a model of barriers, folded from facts, and the answers that follow from it."""
+"""Consistent versions: a model of barriers, folded from facts, and the answers from it."""

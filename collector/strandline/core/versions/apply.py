@@ -177,9 +177,10 @@ def _declared_elsewhere(model: Model, table: Table, group: str) -> bool:
 
 
 def _take_as_root(model: Model, table: Table, group: str) -> None:
-    """A source that no tracked job writes, or ever wrote, becomes a base table of the group that reads it first.
+    """Make an untracked source a base table of the group that reads it first.
 
-    A declared group has the base tables that were declared, and no others.
+    No tracked job writes such a source, or ever wrote it. A declared group has the base tables that
+    were declared, and no others.
     """
     if model.group(group).declared:
         return
@@ -380,8 +381,8 @@ def _completion(
     committed = fact.committed if written.at is None else written.at
     run = place.run if fact.run == place.run else fact.run  # one object for all barriers of a run
     return Completion(
-        fact.barrier, written.snapshot, written.parent, place.job, fact.started, committed, used, fact.batch, run,
-        query=fact.query, generation=fact.generation,
+        fact.barrier, written.snapshot, written.parent, place.job, fact.started, committed, used,
+        fact.batch, run, query=fact.query, generation=fact.generation,
     )  # fmt: skip
 
 
@@ -469,7 +470,7 @@ def _find(model: Model, fact: facts.TableFound) -> None:
 
 
 def _rename(model: Model, announced: Table, table: Table) -> None:
-    """Nothing is known of the name yet, so all that was held of the announced table is the table's."""
+    """Give the table all that was held of the announced one: the name has no history yet."""
     held: tuple[dict[Table, Any], ...] = (
         model.group_of, model.done, model.writers, model.readers, model.abandoned,
     )  # fmt: skip

@@ -1,7 +1,8 @@
-"""Certificates: the closure of data lineage from an answer down to the base tables, which a reader can check by itself.
+"""Certificates: the closure of data lineage from an answer down to the base tables.
 
-An entry is a snapshot with the snapshots that it was made from. `verify` needs nothing but the certificate, and, to trust
-nobody at all, a way to look into the tables' own metadata.
+A reader can check it by itself. An entry is a snapshot with the snapshots that it was made from.
+`verify` needs nothing but the certificate, and, to trust nobody at all, a way to look into the
+tables' own metadata.
 """
 
 import hashlib
@@ -144,7 +145,10 @@ def _differs(wanted: Mapping[str, Any], found: Entry | None, role: str) -> list[
         return [f"{wanted['name']}: {role} without an entry"]
     if found["snapshotId"] != wanted["snapshotId"]:
         return [
-            f"{wanted['name']}: {role} is {wanted['snapshotId']}, the version has {found['snapshotId']}"
+            (
+                f"{wanted['name']}: {role} is {wanted['snapshotId']}, "
+                f"the version has {found['snapshotId']}"
+            )
         ]
     return []
 
@@ -156,7 +160,8 @@ def _against_table(
     faults = []
     if stated.get("strandline.barrier", str(entry["barrier"])) != str(entry["barrier"]):
         faults.append(
-            f"{entry['name']}: the table says barrier {stated['strandline.barrier']}, not {entry['barrier']}"
+            f"{entry['name']}: the table says barrier {stated['strandline.barrier']}, "
+            f"not {entry['barrier']}"
         )
     inputs = {used["name"]: used["snapshotId"] for used in entry["inputs"]}
     inputs_of_table = json.loads(stated.get("strandline.inputs", "{}"))

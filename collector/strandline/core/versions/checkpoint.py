@@ -85,10 +85,11 @@ def _in_all(histories: Sequence[Completions], position: int | None) -> list[int]
 
 
 def start_up(model: Model, job: Job) -> tuple[int, dict[Table, str]] | None:
-    """The snapshots that other jobs consumed for one version of all the job's sources, or None when there is none.
+    """Return the snapshots that other jobs consumed for one version of all the job's sources.
 
-    The version is V of the pipeline of whoever reads the same sources, so the job begins where all others are. Where
-    no other job reads them, it is V of the sources themselves.
+    None when there is none. The version is V of the pipeline of whoever reads the same sources, so
+    the job begins where all others are. Where no other job reads them, it is V of the sources
+    themselves.
     """
     place = model.places[job]
     sources = {table for table in place.reads - place.writes if _is_shared(model, table)}

@@ -182,7 +182,10 @@ class Completions:
         self.withheld = {one: held for one, held in self.withheld.items() if one >= before}
 
     def last_before(self, at: float) -> int | None:
-        """Return the greatest barrier with a snapshot from before a moment or from a cut, or None."""
+        """Return the greatest barrier with a snapshot from before a moment or from a cut.
+
+        None if there is none.
+        """
         return next(
             (
                 barrier

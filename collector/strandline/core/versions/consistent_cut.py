@@ -50,7 +50,8 @@ class _CutPlace:
 def greatest_cut(lines: Iterable[Line]) -> dict[Table, str] | Excluded:
     """Return the snapshot of each table in a consistent cut, or two tables that exclude each other.
 
-    `lines` must hold the wanted tables with everything upstream of them: what is not there constrains nothing.
+    `lines` must hold the wanted tables with everything upstream of them: what is not there
+    constrains nothing.
     """
     places = _places(list(lines))
     readers = _readers(places)

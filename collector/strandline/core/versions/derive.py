@@ -121,8 +121,8 @@ def _output(place: GroupJob, fact: BarrierCommitted, number: int) -> Completion:
     one = fact.written[number]
     committed = fact.committed if one.at is None else one.at
     return Completion(
-        fact.barrier, one.snapshot, one.parent, place.job, fact.started, committed, (), fact.batch, fact.run,
-        derived=True, query=fact.query,
+        fact.barrier, one.snapshot, one.parent, place.job, fact.started, committed, (), fact.batch,
+        fact.run, derived=True, query=fact.query,
     )  # fmt: skip
 
 
@@ -304,8 +304,8 @@ def _states_its_barrier(model: Model, step: Step, table: Table) -> bool:
 def _inputs(model: Model, place: GroupJob, step: Step, table: Table) -> set[Table] | None:
     """Return the inputs that have to stand at a barrier, tracked or not.
 
-    None where it is not known of each where the step stands in it. A stream from a table of no group
-    stands at none.
+    None where it is not known of each where the step stands in it. A stream from a table of no
+    group stands at none.
     """
     state = step.states[table]
     consumed = (state.stands.keys() | state.unsure) - place.writes

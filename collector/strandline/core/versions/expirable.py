@@ -96,7 +96,8 @@ def expiry(ancestry: Sequence[str], pins: Iterable[Pin], others: Sequence[str] =
 def pins(model: Model, table: Table, keep_barriers: int) -> list[Pin]:
     """Return what the model itself pins of a table.
 
-    V, the barriers kept for rollback, the places of its readers. Leases of readers come from the store, besides these.
+    V, the barriers kept for rollback, the places of its readers. Leases of readers come from the
+    store, besides these.
     """
     if not model.is_tracked(table):
         return [Pin(None, f"{model.why_untracked(table)}: nothing is known of its readers")]

@@ -44,10 +44,11 @@ class WrittenSnapshot(msgspec.Struct, frozen=True, gc=False):
 class Used(msgspec.Struct, frozen=True, gc=False):
     """A snapshot that a micro-batch read.
 
-    `aligned`: the event states that it carries the micro-batch's barrier. `since`: the exclusive start of an incremental read. `version`: the snapshot whose rows it
-    shows, where a compaction made it. `exact`: it was consumed as a whole and its id is certain;
-    else nothing may be derived from it. `lookup`: it was read as it was then, not as a stream.
-    `skipped_changes`: the read passed over deletes or overwrites, or over a restore.
+    `aligned`: the event states that it carries the micro-batch's barrier. `since`: the exclusive
+    start of an incremental read. `version`: the snapshot whose rows it shows, where a compaction
+    made it. `exact`: it was consumed as a whole and its id is certain; else nothing may be derived
+    from it. `lookup`: it was read as it was then, not as a stream. `skipped_changes`: the read
+    passed over deletes or overwrites, or over a restore.
     """
 
     table: Table
@@ -160,7 +161,10 @@ class JobRetired(msgspec.Struct, frozen=True, gc=False):
 
 
 class JobPlaced(msgspec.Struct, frozen=True, gc=False):
-    """A new job starts from these snapshots of its sources (start-up rows), at `barrier` when they are of one."""
+    """Start-up rows: a new job starts from these snapshots of its sources.
+
+    At `barrier` when they are of one.
+    """
 
     job: Job
     snapshots: tuple[tuple[Table, str], ...]
@@ -181,7 +185,10 @@ class RolledBack(msgspec.Struct, frozen=True, gc=False):
 
 
 class TableFound(msgspec.Struct, frozen=True, gc=False):
-    """A table that was registered by catalog, database and table before any event named it has a name now."""
+    """The name of a table that was registered before any event named it.
+
+    It was registered by catalog, database and table.
+    """
 
     announced: Table
     table: Table

@@ -29,7 +29,10 @@ class Tables:
         return self.reads.issuperset(reads) and self.writes.issuperset(writes)
 
     def __or__(self, other: "Tables") -> "Tables":
-        """All of both; one of the two where it has the other's, for there are many and most are alike."""
+        """Return all of both; one of the two where it has the other's.
+
+        There are many of them, and most are alike.
+        """
         if self.has(other.reads, other.writes):
             return self
         if other.has(self.reads, self.writes):
@@ -143,7 +146,10 @@ class GroupJob:
         return same and not (self.inferred and fact.group not in (None, self.group))
 
     def settle(self) -> None:
-        """Say anew what counts: what was announced, what this run named, and what the runs before left."""
+        """Decide anew what counts.
+
+        What was announced, what this run named, and what the runs before left.
+        """
         self.effective = self.announced | self.of_run | self.of_before
 
     @property

@@ -62,7 +62,10 @@ class Group:
         del self.order[:place]
 
     def overdue(self, timeout: float | None, now: float) -> set[int]:
-        """Return the barriers that are older than the timeout; what is done of them is not overdue."""
+        """Return the barriers that are older than the timeout.
+
+        What is done of them is not overdue.
+        """
         if timeout is None:
             return set()
         return {barrier for barrier, birth in self.births.items() if birth + timeout < now}
@@ -91,12 +94,12 @@ class Model:
     """Everything that answers need; changed by `apply` only, but for `called`.
 
     `keeps`: how many barriers stay that nobody needs; `caught_up`: a stream has caught up when its
-    tables have one of so many newest barriers; `starting`: jobs not yet placed; `steps`:
-    what jobs did without stating a barrier; `made`, `based`: the steps by what they wrote and by
-    what they wrote it on; `changed`, `rederive`, `unsettled`: barriers and jobs
-    to look at again, empty between facts; `reused`: since when a name that other tables had before
-    means its table; `of_former`: the last barrier in a group of those other tables; `names`: of tables and jobs, each once; `called`: what
-    people call tables, for words.
+    tables have one of so many newest barriers; `starting`: jobs not yet placed; `steps`: what jobs
+    did without stating a barrier; `made`, `based`: the steps by what they wrote and by what they
+    wrote it on; `changed`, `rederive`, `unsettled`: barriers and jobs to look at again, empty
+    between facts; `reused`: since when a name that other tables had before means its table;
+    `of_former`: the last barrier in a group of those other tables; `names`: of tables and jobs,
+    each once; `called`: what people call tables, for words.
     """
 
     groups: dict[str, Group] = field(default_factory=dict)
@@ -179,7 +182,10 @@ class Model:
         return len(writers) > 1 and all(self.places[job].batch for job in writers)
 
     def is_tracked(self, table: Table) -> bool:
-        """Written by exactly one tracked stream or by batch jobs, or a base table of a group that no tracked job writes."""
+        """Return true if one tracked stream or batch jobs alone write it.
+
+        Also if it is a base table of a group that no tracked job writes.
+        """
         if table not in self.group_of:
             return False
         writers = self.writers.get(table, ())
@@ -193,7 +199,10 @@ class Model:
         return bool(writers) and all(self.places[job].batch for job in writers)
 
     def has_barriers(self, table: Table) -> bool:
-        """Return whether the table completed a barrier; an untracked one keeps those that it has."""
+        """Return true if the table completed a barrier.
+
+        An untracked one keeps those that it has.
+        """
         return table in self.group_of and bool(self.done[table].order)
 
     def is_member(self, table: Table) -> bool:
@@ -251,7 +260,10 @@ class Model:
         return found
 
     def unplaced(self) -> list[GroupJob]:
-        """Running jobs that have not committed, and whose start has not been decided though they reported what they read."""
+        """Return the running jobs without a commit whose start has not been decided.
+
+        They have reported what they read.
+        """
         return [
             self.places[job]
             for job in self.starting
@@ -313,7 +325,10 @@ class Model:
             return f"{called}: untracked: its writer {self.abandoned[table][1]} was retired"
         if table in self.reused:
             return f"{called}: untracked: {self.why_anew(table)}"
-        return f"{called}: untracked: no job that carries barriers writes it, and it is not a base table of a group"
+        return (
+            f"{called}: untracked: no job that carries barriers writes it, "
+            "and it is not a base table of a group"
+        )
 
     def how_to_track(self, table: Table) -> str:
         """In words, what gives an untracked table barriers."""

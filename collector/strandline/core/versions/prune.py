@@ -18,7 +18,10 @@ LONG = 20  # times `keeps`: so many barriers are kept at most for tables that ha
 
 
 def forget(model: Model, group: Group) -> None:
-    """Forget what nobody needs of a group's barriers, once there are `keeps` more of them than when last looked."""
+    """Forget barriers of a group that nobody needs.
+
+    Only once there are `keeps` more of them than at the last look.
+    """
     if len(group.order) < group.looked_at + 2 * model.keeps:
         return
     tables = [

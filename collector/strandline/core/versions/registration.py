@@ -25,7 +25,10 @@ def refuse_registration(model: Model, wanted: JobRegistered) -> None:
 
 
 def refuse_group(model: Model, group: str, roots: Iterable[Table]) -> None:
-    """Raise a RefusedError when a base table belongs to another group, or is made from tracked tables."""
+    """Raise a RefusedError when a base table belongs to another group.
+
+    Also when it is made from tracked tables.
+    """
     for table in roots:
         current = model.group_of.get(table, group)
         if current != group:
@@ -33,7 +36,8 @@ def refuse_group(model: Model, group: str, roots: Iterable[Table]) -> None:
         if model.sources(table):
             writer = model.writer(table)
             raise RefusedError(
-                f"{model.call(table)}: job {writer[1] if writer else ''} makes it from tracked tables",
+                f"{model.call(table)}: "
+                f"job {writer[1] if writer else ''} makes it from tracked tables",
                 "writer",
             )
 

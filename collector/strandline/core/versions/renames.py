@@ -75,7 +75,10 @@ class Renames:
         return table
 
     def renamed(self, fact: Fact, seq: float = inf) -> Fact:
-        """Return the fact under the names that its tables have now. `seq`: its number in the log."""
+        """Return the fact under the names that its tables have now.
+
+        `seq`: its number in the log.
+        """
         if not self._of:
             return fact
         match fact:

@@ -83,7 +83,10 @@ def plan(
     cleared = [one for one in tables if model.sources(one)]
     steps = _full(model, {one: reached[one] for one in cleared}, jobs, generation)
     names = ", ".join(map(model.call, tables))
-    why = f"there is no barrier up to {barrier} that {names} all have and whose state their jobs still have"
+    why = (
+        f"there is no barrier up to {barrier} that {names} all have and whose state "
+        "their jobs still have"
+    )
     return Plan("full", group.name, None, generation, tuple(cleared), jobs, steps, why)
 
 
@@ -101,8 +104,9 @@ def _refuse_root(model: Model, table: Table, barrier: int, tables: list[Table]) 
     newest = model.done[table].last
     if not model.sources(table) and newest is not None and barrier < newest:
         raise RefusedError(
-            f"{model.call(table)} is a base table: it goes back only to a barrier that all tables made from it have too, and there"
-            f" is none up to {barrier} that {', '.join(map(model.call, tables))} all have and whose state their jobs still have",
+            f"{model.call(table)} is a base table: it goes back only to a barrier that all "
+            f"tables made from it have too, and there is none up to {barrier} that "
+            f"{', '.join(map(model.call, tables))} all have and whose state their jobs still have",
             "base_table",
         )
 

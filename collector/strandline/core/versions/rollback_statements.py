@@ -47,7 +47,8 @@ def restore(table: StoredTable, snapshot: str, generation: int) -> tuple[str, ..
     back = {
         "": f"CALL {_quoted(catalog)}.system.set_current_snapshot('{_escaped(rest)}', {snapshot})",
         "delta": f"RESTORE TABLE {name} TO VERSION AS OF {snapshot}",
-        "paimon": f"CALL {_quoted(catalog)}.sys.rollback(table => '{_escaped(rest)}', version => '{snapshot}')",
+        "paimon": f"CALL {_quoted(catalog)}.sys.rollback(table => '{_escaped(rest)}', "
+        f"version => '{snapshot}')",
     }
     statement = back.get("" if table.format == "iceberg" else table.format)
     return (statement, _fence(name, generation)) if statement is not None else ()

@@ -79,7 +79,7 @@ def cut_through(
 
 
 def uncut_steps(model: Model) -> list[tuple[Group, Mapping[Table, str]]]:
-    """Return the base snapshots that last steps of jobs show and that are together in no barrier."""
+    """Return the base snapshots that jobs' last steps show and that no barrier has together."""
     return [
         (group, stands)
         for group in _cut_here(model)

@@ -20,9 +20,9 @@ RUN = -1
 class TableState:
     """The position of a table in each input, after a step.
 
-    `unsure`: the inputs of which no id is certain. `broken`: why the content is not known to be made
-    from the whole inputs; empty where it is. `snapshot`: the table's newest one then. `is_empty`:
-    it was emptied there.
+    `unsure`: the inputs of which no id is certain. `broken`: why the content is not known to be
+    made from the whole inputs; empty where it is. `snapshot`: the table's newest one then.
+    `is_empty`: it was emptied there.
     """
 
     stands: Mapping[Table, str]

@@ -74,7 +74,10 @@ class Holder:
             last = f"{last}, {when}" if when else last
             return f"{self.name}: batch job, {last}; the next run decides"
         if self.state == "SKIPPED":
-            return f"{self.name}: went past barrier {self.barrier} without a snapshot; the next common barrier counts"
+            return (
+                f"{self.name}: went past barrier {self.barrier} without a snapshot; "
+                "the next common barrier counts"
+            )
         if self.state == "BASE_TABLE":
             cut = f"{self.name}: base table, not yet cut at barrier {self.barrier}"
             return f"{cut}; {self.why}" if self.why else cut
@@ -170,7 +173,10 @@ def refuse_stale(
     """Raise unless every reading is within the bound: bounded staleness never waits."""
     for one in readings:
         if one.lag(now) > max_lag:
-            words = f"{call(one.table)}: version {one.barrier} is {one.lag(now):.1f} s behind, more than {max_lag:g} s"
+            words = (
+                f"{call(one.table)}: version {one.barrier} is {one.lag(now):.1f} s behind, "
+                f"more than {max_lag:g} s"
+            )
             raise RefusedError(words, "lag")
 
 
@@ -201,7 +207,7 @@ def held_by(
 
 
 def weakly_held_by(model: Model, readings: Iterable[Reading]) -> list[Holder]:
-    """Return the most upstream jobs that keep the tables of a weak answer from their next barrier."""
+    """Return the most upstream jobs that keep weakly read tables from their next barrier."""
     found: dict[Table, Holder] = {}
     for one in readings:
         missing = model.group(one.group).first_after(one.barrier)
@@ -261,5 +267,8 @@ def _refuse_untracked(model: Model, tables: Iterable[Table]) -> None:
 def _refuse_groups(model: Model, tables: Iterable[Table]) -> None:
     groups = sorted({model.group_of[table] for table in tables})
     if len(groups) > 1:
-        words = f"tables of {len(groups)} groups ({', '.join(groups)}), whose barriers are not comparable"
+        words = (
+            f"tables of {len(groups)} groups ({', '.join(groups)}), "
+            "whose barriers are not comparable"
+        )
         raise RefusedError(f"{words}. There is no strong answer over them; {INSTEAD}", "groups")

@@ -147,7 +147,10 @@ def _fault(model: Model, step: Step, base: TableState, *, goes_on: bool) -> str:
         if table in base.unsure and goes_on:
             continue
         if base.stands.get(table) != start:
-            return f"its stream goes on from another snapshot of {model.call(table)} than the table shows"
+            return (
+                f"its stream goes on from another snapshot of {model.call(table)} "
+                "than the table shows"
+            )
     if not goes_on and not step.own.keys() | step.unsure <= step.began.keys():
         if model.steps[step.job].before(step) is None:
             return "a query began anew on a table with content"

@@ -1,6 +1,7 @@
-"""DataHub as a target: each entity is an item of its own, sent when its aspects change, over REST or into a file.
+"""DataHub as a target: each entity is an item of its own.
 
-Aspects replace what DataHub has, so nothing is sent of a run without datasets, and what is sent of a job is all that is known of it.
+It is sent when its aspects change, over REST or into a file. Aspects replace what DataHub has, so
+nothing is sent of a run without datasets, and what is sent of a job is all that is known of it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,8 +1,8 @@
 """DataHub's urns.
 
-A table of a lakehouse is on the platform of its format, with its catalog in its name, so that tables
-of the same name in two catalogs stay apart. A file of rules gives the urns of an installation whose
-DataHub has a source of its own. Imports nothing: listeners in Spark use it too.
+A table of a lakehouse is on the platform of its format, with its catalog in its name, so that
+tables of the same name in two catalogs stay apart. A file of rules gives the urns of an
+installation whose DataHub has a source of its own. Imports nothing: listeners in Spark use it too.
 """
 
 from collections.abc import Iterable

@@ -58,7 +58,10 @@ def _least(rows: Any) -> str | None:
 
 
 def _names(connection: Connection, rows: Any) -> list[Answer]:
-    """The names of a dataset, and as what (TABLE, LOCATION, ...) a symlinks facet or a pattern called it so."""
+    """Return the names of a dataset, each with its kinds (TABLE, LOCATION, ...).
+
+    The kinds are those that a symlinks facet or a pattern states.
+    """
     types: dict[int, set[str]] = {}
     aliases = select(dataset_aliases).where(
         dataset_aliases.c.alias_id.in_([row.id for row in rows])
@@ -129,7 +132,10 @@ def _with_children(connection: Connection, run: int) -> Answer:
 
 
 def _links(connection: Connection, run: int, direction: int) -> list[Answer]:
-    """The datasets of a run as it named them, with their newest snapshots in it and its own input or output facets."""
+    """Return the datasets of a run as it named them.
+
+    With their newest snapshots in it, and its own input or output facets.
+    """
     query = (
         select(relations.c.dataset_id, datasets.c.namespace, datasets.c.name)
         .join(datasets, datasets.c.id == relations.c.dataset_id)

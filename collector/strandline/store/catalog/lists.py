@@ -233,7 +233,10 @@ def jobs_page(
 
 
 def newest_runs(connection: Connection, job_ids: Sequence[int], now: int) -> dict[int, Answer]:
-    """The newest run of each job, with the error of one that failed, and how many runs below it did."""
+    """Return the newest run of each job.
+
+    With the error of one that failed, and how many runs below it did.
+    """
     states = _newest_states(connection, job_ids, now)
     more = outcomes(connection, {run: state.state == "FAIL" for run, state in states.values()})
     return {job: state.answer() | more[run] for job, (run, state) in states.items()}

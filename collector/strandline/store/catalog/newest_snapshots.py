@@ -24,7 +24,10 @@ _ONLY_READ = (snapshots.c.committed_at.is_(None), snapshots.c.run_id == 0)
 
 
 def newest_snapshots(connection: Connection, ids: Sequence[int]) -> dict[int, Answer]:
-    """Return the newest snapshot of each of these canonical datasets that has one, as lists show it."""
+    """Return the newest snapshot of each of these canonical datasets, as lists show it.
+
+    Those without a snapshot are left out.
+    """
     rows = newest_snapshot_rows(connection, ids)
     return {dataset: _answer(row) for dataset, row in rows.items()}
 

@@ -168,7 +168,7 @@ def _latest_then(connection: Connection, moment: int, job_ids: Sequence[int]) ->
 
 @cache
 def _newest_then(dialect: str) -> CompoundSelect[Any]:
-    """The runs of these jobs that had been heard of last by a moment, and those that were under way."""
+    """Select the runs of these jobs that were heard of last by a moment, and those running then."""
     moment = bindparam("moment", type_=BigInteger)
     run, last = runs.alias("run"), runs.alias("last")
     of_job = (run.c.job_id == jobs.c.id, run.c.design == 0, run.c.newest_at <= moment)

@@ -82,7 +82,7 @@ def heard_by(connection: Connection, ids: Collection[int], moment: int) -> dict[
 
 
 def not_made_by(connection: Connection, ids: Collection[int], moment: int) -> set[int]:
-    """Those of these datasets of which nothing was heard by then but runs that had failed to create them."""
+    """Return those of these datasets that only failed creations had mentioned by then."""
     undone = and_(created_nothing(), runs.c.ended_at <= moment)
     related = (named.c.canonical_id == datasets.c.id, relations.c.dataset_id == named.c.id)
     begun = (*related, runs.c.id == relations.c.run_id, relations.c.first_at <= moment)

@@ -94,7 +94,10 @@ def event_answer(event: ReceivedEvent) -> dict[str, Any]:
 def dead_letters_page(
     connection: Connection, limit: int, after: tuple[Any, ...] | None = None
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """At most `limit` dead letters before the cursor's, and the cursor of the next page if there is one."""
+    """Return at most `limit` dead letters before the cursor's.
+
+    And the cursor of the next page if there is one.
+    """
     return _kept(connection, "dead", limit, after)
 
 

@@ -173,7 +173,10 @@ class Search:
         return any(self.word in fold(one) for one in texts)
 
     def _rows(self, kind: str, ids: Sequence[int]) -> dict[int, Any]:
-        """The rows of datasets or jobs that lists show, and of a job that they fold into another where its whole name is asked for."""
+        """Return the rows of datasets or jobs that lists show.
+
+        Where a job's whole name is asked for, also the row that lists fold into another.
+        """
         table, shown = (
             (datasets, datasets.c.id == datasets.c.canonical_id)
             if kind == "dataset"
@@ -254,7 +257,10 @@ class Search:
                 yield from self._with_text(stage, kind, sorted(set(some)))
 
     def _with_text(self, stage: int, kind: str, ids: Sequence[int]) -> Iterator[Found]:
-        """Those of the datasets or jobs that have the word there, and nowhere where it is looked for before."""
+        """Yield the datasets or jobs that have the word there.
+
+        Without those that have it in a place that is searched before.
+        """
         rows = self._rows(kind, ids)
         names = TEXTS[DATASET_NAME if kind == "dataset" else JOB_NAME](self.connection, list(rows))
         tags = TEXTS[KINDS[TAG][kind]](self.connection, list(rows))

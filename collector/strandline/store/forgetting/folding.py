@@ -1,7 +1,8 @@
 """Delete rows and fold them again from the events that stay.
 
-Where retention or an archive took events away, rows that only these made cannot be folded again: what others still refer to
-(a dataset, a job, a run) then stays as it was, unless it is what is forgotten.
+Where retention or an archive took events away, rows that only these made cannot be folded again:
+what others still refer to (a dataset, a job, a run) then stays as it was, unless it is what is
+forgotten.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -52,12 +53,14 @@ _SOUGHT: dict[type[Any], int] = {DatasetSeen: 0, JobSeen: 0, FacetSeen: 0, Edges
 # By which columns a thing is referred to. Namespaces last: what stays keeps its own.
 _REFERRED: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
     (DatasetSeen, (
-        "run_relations.dataset_id", "job_relations.dataset_id", "run_edges.sink_id", "edge_columns.source_id",
-        "dataset_aliases.dataset_id", "dataset_aliases.alias_id", "snapshots.dataset_id", "snapshot_uses.dataset_id",
+        "run_relations.dataset_id", "job_relations.dataset_id", "run_edges.sink_id",
+        "edge_columns.source_id", "dataset_aliases.dataset_id", "dataset_aliases.alias_id",
+        "snapshots.dataset_id", "snapshot_uses.dataset_id",
     )),
     (RunSeen, (
-        "run_relations.run_id", "run_edges.run_id", "run_parents.run_id", "run_parents.parent_run_id", "run_parents.root_run_id",
-        "run_queries.run_id", "run_queries.owner_id", "snapshot_uses.run_id",
+        "run_relations.run_id", "run_edges.run_id", "run_parents.run_id",
+        "run_parents.parent_run_id", "run_parents.root_run_id", "run_queries.run_id",
+        "run_queries.owner_id", "snapshot_uses.run_id",
     )),
     (JobSeen, ("runs.job_id", "job_relations.job_id", "run_parents.parent_job_id", "run_parents.root_job_id")),
     (NamespaceSeen, ("jobs.namespace_id", "datasets.namespace_id")),

@@ -55,18 +55,19 @@ Keys = dict[type[Any], set[Key]]
 CONTENT = (EdgeSeen, FacetBody)  # named by their content: others may have the same
 
 _OF_RUNS = (
-    (RunSeen, "id"), (RunParent, "run_id"), (RunParent, "parent_run_id"), (RunParent, "root_run_id"), (RunLease, "run_id"),
-    (RunQuery, "run_id"), (RunQuery, "owner_id"), (RelationSeen, "run_id"), (JobRelation, "run_id"), (EdgesUsed, "run_id"),
+    (RunSeen, "id"), (RunParent, "run_id"), (RunParent, "parent_run_id"),
+    (RunParent, "root_run_id"), (RunLease, "run_id"), (RunQuery, "run_id"), (RunQuery, "owner_id"),
+    (RelationSeen, "run_id"), (JobRelation, "run_id"), (EdgesUsed, "run_id"),
     (BarrierSeen, "run_id"), (SnapshotSeen, "run_id"), (SnapshotUsed, "run_id"),
 )  # fmt: skip
 _OF_JOBS = (
-    (JobSeen, "id"), (JobGroup, "job_id"), (JobRelation, "job_id"), (BarrierSeen, "job_id"), (RunParent, "parent_job_id"),
-    (RunParent, "root_job_id"), (RunQuery, "job_id"),
+    (JobSeen, "id"), (JobGroup, "job_id"), (JobRelation, "job_id"), (BarrierSeen, "job_id"),
+    (RunParent, "parent_job_id"), (RunParent, "root_job_id"), (RunQuery, "job_id"),
 )  # fmt: skip
 _OF_DATASETS = (
-    (DatasetSeen, "id"), (DatasetAlias, "dataset_id"), (DatasetAlias, "alias_id"), (RelationSeen, "dataset_id"),
-    (JobRelation, "dataset_id"), (EdgesUsed, "sink_id"), (EdgeSeen, "source_id"), (SnapshotSeen, "dataset_id"),
-    (SnapshotUsed, "dataset_id"),
+    (DatasetSeen, "id"), (DatasetAlias, "dataset_id"), (DatasetAlias, "alias_id"),
+    (RelationSeen, "dataset_id"), (JobRelation, "dataset_id"), (EdgesUsed, "sink_id"),
+    (EdgeSeen, "source_id"), (SnapshotSeen, "dataset_id"), (SnapshotUsed, "dataset_id"),
 )  # fmt: skip
 
 

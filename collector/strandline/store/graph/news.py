@@ -77,7 +77,10 @@ def turn_on(connection: Connection) -> None:
 
 
 def note_rows(connection: Connection, rows: Rows, owned: Collection[JobRelation]) -> None:
-    """Note what the rows of an ingest transaction change, and what the owners of its runs touched besides."""
+    """Note what the rows of an ingest transaction change.
+
+    And what the owners of its runs touched besides.
+    """
     news = news_of(rows, owned)
     if news != GraphNews():
         _write(connection, news)
@@ -189,15 +192,16 @@ class LogLook:
 
 
 _SETTINGS = (
-    "SELECT key, value, CAST(NULL AS BIGINT) AS id, CAST(NULL AS BIGINT) AS transaction_id, {nothing} AS body"
-    " FROM store_settings WHERE key IN ({keys})"
+    "SELECT key, value, CAST(NULL AS BIGINT) AS id, CAST(NULL AS BIGINT) AS transaction_id, "
+    "{nothing} AS body FROM store_settings WHERE key IN ({keys})"
 )
 _ROWS = "SELECT 'news', '', id, transaction_id, body FROM graph_news"
 _LOOK = {
-    "sqlite": f"{_SETTINGS} UNION ALL SELECT 'horizon', coalesce(max(id), 0), NULL, NULL, NULL FROM graph_news"
-    f" UNION ALL {_ROWS} WHERE id > ?",
-    "postgresql": f"{_SETTINGS} UNION ALL SELECT 'horizon', pg_snapshot_xmin(pg_current_snapshot())::text, NULL, NULL, NULL"
-    f" UNION ALL {_ROWS} WHERE transaction_id >= %s AND id <> ALL (%s)",
+    "sqlite": f"{_SETTINGS} UNION ALL SELECT 'horizon', coalesce(max(id), 0), NULL, NULL, "
+    f"NULL FROM graph_news UNION ALL {_ROWS} WHERE id > ?",
+    "postgresql": f"{_SETTINGS} UNION ALL SELECT 'horizon', "
+    "pg_snapshot_xmin(pg_current_snapshot())::text, NULL, NULL, "
+    f"NULL UNION ALL {_ROWS} WHERE transaction_id >= %s AND id <> ALL (%s)",
 }
 
 

@@ -13,12 +13,18 @@ from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.snapshot_tables import snapshots
 from strandline.store.schema.snapshot_views import snapshot_lineage_from
 
-_OF_DATASET = "SELECT * FROM snapshot_uses WHERE lossy = 1 AND dataset_id IN (SELECT id FROM datasets WHERE canonical_id = :id)"
+_OF_DATASET = (
+    "SELECT * FROM snapshot_uses WHERE lossy = 1 AND dataset_id IN (SELECT id FROM datasets "
+    "WHERE canonical_id = :id)"
+)
 BEFORE_ALL = -(2**63)
 
 
 def approximate_ids(connection: Connection, dataset_id: int) -> set[str]:
-    """The doubles, as they are stored, that runs read or made of a dataset (canonical) and that match no id of it."""
+    """Return the doubles, as stored, that runs read or made of a canonical dataset.
+
+    Only those that match none of its ids.
+    """
     rows = connection.execute(_unmatched(), {"id": dataset_id, "since": BEFORE_ALL})
     return {row.approximate_id for row in rows}
 
@@ -54,7 +60,10 @@ def newer_approximate(connection: Connection, table: Table, snapshot_id: str) ->
 @cache
 def _unmatched() -> TextClause:
     uses = snapshot_lineage_from(_OF_DATASET)
-    query = f"SELECT direction, approximate_id, at FROM ({uses}) AS used WHERE approximate_id IS NOT NULL AND at > :since"
+    query = (
+        f"SELECT direction, approximate_id, at FROM ({uses}) "
+        "AS used WHERE approximate_id IS NOT NULL AND at > :since"
+    )
     return text(query).bindparams(
         bindparam("id", type_=BigInteger), bindparam("since", type_=BigInteger)
     )

@@ -26,7 +26,10 @@ from strandline.store.sql.id_lists import among
 
 
 def dropped_at(connection: Connection, ids: Iterable[int], moment: int) -> dict[int, int]:
-    """The moment of its drop, in microseconds, of each of these datasets that was dropped by a moment."""
+    """Return the moment of the drop, in microseconds, of each of these datasets.
+
+    Only of those that were dropped by a moment.
+    """
     return _claimed(connection, _newest_changes(connection, ids), moment, None)
 
 

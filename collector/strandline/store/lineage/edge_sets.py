@@ -114,7 +114,7 @@ def _views_among() -> Select[Any]:
 def newest_readers(
     connection: Connection, views: Collection[int], moment: int | None
 ) -> list[tuple[int, int]]:
-    """Return a run, and the job that owns it, for each set of sources that runs said of these views.
+    """Return a run and its owning job for each set of sources that runs stated for these views.
 
     Of the runs that said it, by `moment` (in microseconds) if there is one, it is the newest.
     """

@@ -45,7 +45,10 @@ class Looked:
         touched: Iterable[JobEdge],
         steps: Collection[WalkStep[int]],
     ) -> None:
-        """Note the nodes that were asked for, those that are `jobs`, what was touched, and the steps that leave them."""
+        """Note the nodes that were asked for and the steps that leave them.
+
+        Also those that are `jobs`, and what was touched.
+        """
         near, far = (SINK, SOURCE) if way is Direction.UPSTREAM else (SOURCE, SINK)
         steps = [step for step in steps if not step.is_view]
         self.datasets[near].update(nodes)

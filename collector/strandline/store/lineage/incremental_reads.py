@@ -1,6 +1,7 @@
-"""Incremental reads: one that says "after 1, up to 3" read snapshots 2 and 3, and so both fed what was made of it.
+"""Incremental reads: one that says "after 1, up to 3" read snapshots 2 and 3.
 
-The snapshots between are found by their parents, back from the last one; a chain that is not known ends there.
+So both fed what was made of it. The snapshots between are found by their parents, back from the
+last one; a chain that is not known ends there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,9 +57,10 @@ def _stepped_back(
 def reading_across(
     connection: Connection, nodes: Sequence[tuple[int, str]]
 ) -> tuple[set[tuple[int, int]], bool]:
-    """Run and barrier of the incremental reads that cover one of these snapshots without ending at it.
+    """Return run and barrier of incremental reads that cover a snapshot without ending at it.
 
-    And whether these are all: only the newest 5,000 reads of the datasets are looked at, each 1,000 snapshots back.
+    And whether these are all: only the newest 5,000 reads of the datasets are looked at, each 1,000
+    snapshots back.
     """
     wanted = set(nodes)
     reads = connection.execute(_reads_of_several({dataset for dataset, _ in wanted})).all()

@@ -1,4 +1,4 @@
-"""Datasets that have several names, each with all of them and the reason why a name is one of theirs."""
+"""Datasets that have several names, each with all of them and the reason for each."""
 
 from collections import defaultdict
 from typing import NamedTuple
@@ -41,7 +41,10 @@ class JoinedNames(NamedTuple):
 def joined_names(
     connection: Connection, limit: int, after: Key | None = None
 ) -> tuple[list[JoinedNames], str | None]:
-    """A page of the datasets with several names, and the cursor of the next page if there is one."""
+    """Return a page of the datasets with several names.
+
+    And the cursor of the next page if there is one.
+    """
     named = datasets.alias("named")
     other = select(named.c.id).where(
         named.c.canonical_id == datasets.c.id, named.c.id != datasets.c.id

@@ -202,7 +202,10 @@ class _RunSearch:
         return set(self.connection.scalars(query, given | {"moment": self.view.at}).all())
 
     def under_way(self) -> set[int]:
-        """The runs that had begun at the moment and were heard of later, up to MOST_BELOW of a name."""
+        """Return the runs that had begun at the moment and were heard of later.
+
+        Up to MOST_BELOW of a name.
+        """
         query = _newest_runs(
             self.connection.dialect.name, UNDER_WAY, bounded=False, within=False, own=False
         )
@@ -216,7 +219,10 @@ class _RunSearch:
         )
 
     def owners_of(self, found: Collection[int]) -> set[int]:
-        """Runs that own others: of which micro-batches are among these runs, or which touched nothing themselves."""
+        """Return the runs that own others.
+
+        Those whose micro-batches are among these runs, or that touched nothing themselves.
+        """
         return (
             set(self.connection.scalars(_owners(), {"runs": list(found)}).all()) if found else set()
         )

@@ -31,7 +31,7 @@ def runs_in(rows: Rows) -> set[int]:
 
 
 def relate_owners(connection: Connection, touched_runs: Collection[int]) -> list[JobRelation]:
-    """Note what those of the runs that are micro-batches or were renamed touched for the jobs that they may belong to.
+    """Note for owning jobs what their micro-batches and renamed runs touched.
 
     All of it at the run's newest event: a later event may take an edge back, and when that edge was
     used would then depend on the order of the events. Return what was noted.

@@ -245,7 +245,7 @@ def _has_ended(past: bool) -> ColumnElement[bool]:
 
 
 def _is_lost_or_failed_above(past: bool) -> ColumnElement[bool]:
-    """Return the condition that a run without an end of its own is LOST, or failed with the run above it.
+    """Return the condition that a run without its own end is LOST, or failed with its parent.
 
     A subquery, because few runs are open and only those need it.
     """

@@ -1,7 +1,8 @@
-"""Tables that were dropped and created anew under their name, where the numbers of snapshots begin again.
+"""Tables that were dropped and created anew under their name.
 
-Delta counts the versions of a table from 0, and only its creation makes version 0. So where a creation reports that one, a
-greater version that was reported only before is of another table, which is gone. Iceberg's ids come never again.
+The numbers of their snapshots begin again. Delta counts the versions of a table from 0, and only
+its creation makes version 0. So where a creation reports that one, a greater version that was
+reported only before is of another table, which is gone. Iceberg's ids come never again.
 """
 
 from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, true
@@ -28,7 +29,10 @@ def is_of_this_table(connection: Connection, names: Select[int]) -> ColumnElemen
 
 
 def created_at(connection: Connection, table: tuple[str, str]) -> int | None:
-    """Since when a table, under any of its names, is the one that there is now, where that is known."""
+    """Return since when a table, under any of its names, is the present one.
+
+    None where that is not known.
+    """
     return connection.scalar(_created_at(ids_of_names(table)))
 
 

@@ -122,7 +122,11 @@ def _touching_after() -> Select[Any]:
 
 
 def jobs_called(connection: Connection, job_id: int) -> list[int]:
-    """The job of this name; and where all that was reported under it is another's (stock Spark renames jobs on the way), those."""
+    """Return the job of this name.
+
+    Where all that was reported under it is another's (stock Spark renames jobs on the way), return
+    those.
+    """
     others = list(connection.scalars(_belongs_to(), {"job_ids": [job_id]}))
     return [job_id] if job_id in others else [job_id, *sorted(others)]
 
@@ -225,7 +229,7 @@ def names_of_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
 
 
 def names_by_job(connection: Connection, job_ids: Iterable[int]) -> dict[int, set[int]]:
-    """Of each of these jobs what its micro-batches are called, where they have names of their own."""
+    """Return the names of each job's micro-batches, where they have names of their own."""
     found: dict[int, set[int]] = {}
     for job, name in connection.execute(_batches_of(), {"jobs": list(job_ids)}):
         if name != job:

@@ -1,6 +1,7 @@
-"""Snapshots that show the rows of an earlier one, as compaction, VACUUM and a change of a table's properties leave them.
+"""Snapshots that show the rows of an earlier one.
 
-Who has read such a snapshot has read the earlier one's rows. That one is found by parents, as far as events name them.
+Compaction, VACUUM and a change of a table's properties leave them. Who has read such a snapshot has
+read the earlier one's rows. That one is found by parents, as far as events name them.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -69,7 +70,7 @@ def showing(connection: Connection, wanted: Collection[At]) -> tuple[set[At], bo
 
 
 def tell_same_rows(connection: Connection, nodes: Mapping[At, dict[str, Any]]) -> None:
-    """Show with each snapshot that compaction and the like left, of which earlier one it shows the rows."""
+    """Show with each rewritten snapshot the earlier one whose rows it shows."""
     for at, (_, origin) in origins(connection, nodes).items():
         nodes[at]["sameRowsAs"] = origin
 

@@ -1,6 +1,7 @@
-"""The state of a run at a moment: one SQL expression, `StateColumns`, and one function, `run_state`.
+"""The state of a run at a moment, as an SQL expression and as a function.
 
-Every list, graph, count and alert takes the rules of LOST and of ends from here.
+They are `StateColumns` and `run_state`. Every list, graph, count and alert takes the rules of LOST
+and of ends from here.
 """
 
 from collections.abc import Iterable, Iterator

@@ -55,7 +55,10 @@ from strandline.store.sql.engine import by_index
 from strandline.store.sql.id_lists import among, among_text, given
 from strandline.store.sql.pages import Key, Order, Page
 
-USED = "run_id, job_id, direction, dataset_id, snapshot_id, from_snapshot_id, barrier, query_id, observed"
+USED = (
+    "run_id, job_id, direction, dataset_id, snapshot_id, from_snapshot_id, "
+    "barrier, query_id, observed"
+)
 seen_at = func.coalesce(
     snapshots.c.committed_at, snapshots.c.first_at
 )  # nobody sees a snapshot before it is there
@@ -154,7 +157,11 @@ def _used(row: Any) -> UsedSnapshot:
 
 
 def covered(connection: Connection, used: Sequence[UsedSnapshot]) -> list[UsedSnapshot]:
-    """The uses, those of the snapshots between for incremental reads, and those whose rows a snapshot that was read shows."""
+    """Select the uses, with those that follow from incremental reads and rewritten snapshots.
+
+    An incremental read uses the snapshots between, and a rewritten snapshot shows the rows of
+    another.
+    """
     ranges = {
         one: Range(one.dataset, one.after, one.snapshot) for one in used if one.after is not None
     }

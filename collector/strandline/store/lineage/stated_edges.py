@@ -63,7 +63,10 @@ class StatedEdges:
 
 
 def _joined(of_lineage: list[StatedEdge], of_columns: list[StatedEdge]) -> list[StatedEdge]:
-    """The edges of a sink with a lineage facet, none of which leads from a dataset that the facet does not name."""
+    """Return the edges of a sink with a lineage facet.
+
+    None leads from a dataset that the facet does not name.
+    """
     sources = {one.source for one in of_lineage}
     fields = [one for one in of_lineage if _names_field(one.edge)]
     fields = fields or [one for one in of_columns if one.source in sources]

@@ -20,9 +20,9 @@ from strandline.store.sql.id_lists import among, among_given
 def inputs_of_unknown_snapshots(
     connection: Connection, runs: Collection[int], moment: int | None = None
 ) -> Mapping[int, set[int]]:
-    """By run the datasets, by their canonical ids, that it read (by `moment`) and of none of whose snapshots it told.
+    """Map each run to the datasets that it read (by `moment`) without reporting a snapshot.
 
-    What the connection's key does not see is not among them.
+    Datasets by their canonical ids. What the connection's key does not see is not among them.
     """
     found: dict[int, set[int]] = defaultdict(set)
     rows = connection.execute(_unknown(), {"runs": list(runs)}).all() if runs else []

@@ -29,7 +29,11 @@ class UsedSnapshot(NamedTuple):
 
     @property
     def checkpoint(self) -> At:
-        """The checkpoint: of a streaming job its barrier, whichever run (a replay may have another) reported it."""
+        """Return the checkpoint.
+
+        Of a streaming job that is its barrier, whichever run (a replay may have another) reported
+        it.
+        """
         return (
             self.job,
             f"run {self.run}" if self.barrier is None else f"{self.query_id} {self.barrier}",

@@ -166,9 +166,10 @@ def tags_in_use(connection: Connection) -> Iterable[str]:
 
 
 def carry_over(source: Connection, target: Connection) -> int:
-    """Take what people noted, and its log, into a store that was rebuilt from events, which say nothing of it; how many rows.
+    """Take people's notes, with their log, into a store that was rebuilt from events.
 
-    Doing it again adds what has come since.
+    Events say nothing of notes. Return how many rows that were. Doing it again adds what has come
+    since.
     """
     count = 0
     for table in (annotations, annotation_log):

@@ -1,4 +1,7 @@
-"""Rows of datasets as the Marquez-compatible API lists them, each under its canonical name, without deleted ones."""
+"""Rows of datasets as the Marquez-compatible API lists them.
+
+Each under its canonical name, without deleted ones.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple

@@ -78,7 +78,10 @@ def _within(span: RunEventFilter) -> Iterator[ColumnElement[bool]]:
 
 
 def _is_run_event(body: bytes, namespace: str | None) -> bool:
-    """A JobEvent or DatasetEvent breaks Marquez' page, which reads `run` and `job` of every event."""
+    """Return true for an event with a run and a job, of the namespace if one is given.
+
+    Others (JobEvent, DatasetEvent) break Marquez' page, which reads `run` and `job` of every event.
+    """
     try:
         event = decode(body)
     except InvalidEventError:

@@ -1,4 +1,7 @@
-"""Rows of jobs as the Marquez-compatible API lists them, without deleted ones, and the last runs of each."""
+"""Rows of jobs as the Marquez-compatible API lists them, and the last runs of each.
+
+Without deleted ones.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache

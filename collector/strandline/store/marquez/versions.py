@@ -122,7 +122,10 @@ def version_called(
 def stated_facets(
     connection: Connection, versions: Iterable[DatasetVersion]
 ) -> dict[str, Mapping[str, Any]]:
-    """The facets of the dataset in the last event of each version's run, by the version's id, where it is a batch run's."""
+    """Return the facets of the dataset in the last event of each version's run.
+
+    By the version's id, where it is a batch run's.
+    """
     by_run = {one.run: one for one in versions if one.run is not None}
     last = (
         select(runs.c.received_at).distinct().where(among(runs.c.id, by_run), runs.c.streaming == 0)

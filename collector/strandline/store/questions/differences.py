@@ -198,7 +198,10 @@ def _column_edges(connection: Connection, view: View, datasets: Sequence[int]) -
 def _schemas(
     connection: Connection, span: Span, lasting: Iterable[Change], nodes: Nodes
 ) -> tuple[list[Answer], int]:
-    """A line for each column that came, went or has another type, of the datasets that are there at both moments."""
+    """Return a line for each column that came, went or changed its type.
+
+    Only of the datasets that are there at both moments.
+    """
     both = {one[1] for one in lasting if one[0] == "dataset"}
     if not span.by_column or not both:
         return [], 0

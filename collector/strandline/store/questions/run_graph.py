@@ -51,7 +51,8 @@ def _begun(connection: Connection, run_id: str, moment: int | None) -> int:
     first_at = runs_by_id(connection, [run])[run].first_at
     if moment is not None and first_at is not None and first_at > moment:
         raise NotFoundError(
-            f"run {run_id!r} did not exist yet at {iso(moment)}: its first event is of {iso(first_at)}"
+            f"run {run_id!r} did not exist yet at {iso(moment)}: "
+            f"its first event is of {iso(first_at)}"
         )
     return run
 
@@ -73,7 +74,11 @@ def _node(one: RunInputs, view: View) -> Answer:
 
 
 def _edges(found: Sequence[RunInputs], shown: dict[int, str]) -> list[Answer]:
-    """rule: by the snapshot that was read, or, where none was stated, by who had written last when the reader began."""
+    """Return the edges with the rule that each rests on.
+
+    By the snapshot that was read or, where none was stated, by the last writer when the reader
+    began.
+    """
     return [
         {
             "source": shown[each.producer],

@@ -180,7 +180,10 @@ def _schema_in(dataset: Dataset, *, read: bool) -> bytes | None:
 
 
 def _names(connection: Connection, since: int, ids: Collection[int]) -> dict[int, int]:
-    """All names of those datasets that an event had named by then, each with the dataset that it is one of."""
+    """Return all names of those datasets that an event had named by then.
+
+    Each with the dataset that it is one of.
+    """
     rows = connection.execute(
         select(datasets.c.id, datasets.c.canonical_id, datasets.c.first_at).where(
             among(datasets.c.canonical_id, ids)
@@ -203,7 +206,10 @@ def _current(connection: Connection, names: Mapping[int, int]) -> dict[int, _Sta
 def _stated_by(
     connection: Connection, moment: int, names: Mapping[int, int], most: int | None = None
 ) -> dict[int, _Stated]:
-    """The newest schema of each dataset by a moment, as far as the events that are kept tell it for certain."""
+    """Return the newest schema of each dataset by a moment.
+
+    As far as the stored events tell it for certain.
+    """
     if not names or not access_of(connection).everything:
         return {}
     most = MOST_READ if most is None else most

@@ -77,7 +77,7 @@ class Selection:
         return not (self.namespaces or self.kinds or self.tags or self.facets)
 
     def of(self, connection: Connection, answer: Answer, ends: Collection[str] = ()) -> Answer:
-        """The answer with the nodes that are selected, those that it starts from, and the `ends`."""
+        """Return the answer with the selected nodes, those that it starts from, and the `ends`."""
         if self.is_empty:
             return answer
         starts = {node["id"] for node in answer["nodes"] if node["distance"] == 0} | set(ends)

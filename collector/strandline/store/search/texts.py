@@ -84,7 +84,7 @@ def _namespaces(table: Table) -> Select[Any]:
 
 
 def dataset_names(connection: Connection, ids: Sequence[int]) -> Texts:
-    """Of each canonical dataset its name, then its other ones, then catalog.database.table of each."""
+    """Return each canonical dataset's name, its other names, and catalog.database.table of each."""
     own: dict[int, list[str]] = {}
     others: dict[int, list[str]] = defaultdict(list)
     for row in connection.execute(_datasets(), {"ids": list(ids)}).all():

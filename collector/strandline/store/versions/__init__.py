@@ -1,1 +1,4 @@
-"""The log of facts that the model of versions is folded from, and what answers need of the store."""
+"""The log of facts that the model of versions is folded from.
+
+And what answers need of the store.
+"""

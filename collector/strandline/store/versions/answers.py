@@ -167,7 +167,10 @@ def expiry_of(
 
 
 def expiry_answer(table: Table, found: Expiry, limit: int | None = None) -> dict[str, Any]:
-    """Return what is expirable as REST and the command show it; the oldest `limit` of what is kept."""
+    """Return what is expirable as REST and the command show it.
+
+    Of what is kept only the oldest `limit`.
+    """
     return {
         **named(table),
         "expirable": list(found.expirable),
@@ -232,7 +235,10 @@ def cut_answer(connection: Connection, tables: Sequence[Table]) -> list[dict[str
 def _closure(
     connection: Connection, tables: Sequence[Table]
 ) -> tuple[Mapping[Table, Line], set[tuple[Table, str]]]:
-    """The lines of the tables and of everything upstream that has snapshots, and the snapshots that are not proven."""
+    """Return the lines of the tables and of all that is upstream and has snapshots.
+
+    And the snapshots that are not proven.
+    """
     found: dict[Table, Line] = {}
     observed: set[tuple[Table, str]] = set()
     waiting = list(tables)

@@ -184,9 +184,10 @@ def _barriers_stated(rows: Rows) -> list[tuple[int, int, int | None]]:
 def _followed(
     connection: Connection, jobs: set[int], tables: set[int]
 ) -> tuple[set[int], set[int]]:
-    """The jobs that are tracked or whose barriers name a group, and the tables that are base tables.
+    """Return the jobs that are tracked or whose barriers name a group, and the base tables.
 
-    Others are most, and would be looked at for nothing. START and end of a run may carry no facet that tells of a group.
+    Others are most, and would be looked at for nothing. START and end of a run may carry no facet
+    that tells of a group.
     """
     if not jobs and not tables:
         return set(), set()
@@ -340,7 +341,10 @@ def _taken() -> Delete:
 
 
 def manage(connection: Connection, jobs: Collection[Job]) -> None:
-    """Look at every run of these jobs from now on, and at all that is known of those that are new."""
+    """Look at every run of these jobs from now on.
+
+    Also at all that is known of those that are new.
+    """
     ids = {id_of("job", *job) for job in jobs}
     if not ids:
         return
@@ -365,7 +369,10 @@ def _mark_all(connection: Connection, job: int) -> None:
 
 
 def mark_roots(connection: Connection, group: str, roots: Sequence[Table]) -> None:
-    """Let the snapshots of a group's base tables become barriers, those that are known already first."""
+    """Let the snapshots of a group's base tables become barriers.
+
+    Those that are known already come first.
+    """
     for root in roots:
         ids = set(
             connection.scalars(

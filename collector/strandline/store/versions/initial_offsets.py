@@ -1,7 +1,8 @@
-"""With which snapshots the streaming queries began that end by themselves (AvailableNow), as their barriers' facets say.
+"""The snapshots with which streaming queries that end by themselves began.
 
-Iceberg's source walks the table's history from there when such a query starts again, wherever it is; so all that came
-after stays (https://github.com/apache/iceberg/issues/18000).
+Such queries run with AvailableNow; their barriers' facets name the snapshots. Iceberg's source
+walks the table's history from there when such a query starts again, wherever it is; so all that
+came after stays (https://github.com/apache/iceberg/issues/18000).
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -45,7 +46,8 @@ def initial_pins(
     return [
         Pin(
             snapshot,
-            f"the query of job {called(job)} began with it, and reads from there on when it starts again",
+            f"the query of job {called(job)} began with it, "
+            "and reads from there on when it starts again",
         )
         for job in sorted(jobs)
         for snapshot in _begun_with(connection, job)

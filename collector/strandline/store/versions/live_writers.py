@@ -19,7 +19,7 @@ run_lives = table("run_lives", *(column(name, BigInteger) for name in ("run_id",
 
 
 def refuse_live_writers(connection: Connection, model: Model, job: Job, wanted: Table) -> None:
-    """Raise a RefusedError (writer) where a streaming job other than this one writes the table at the moment.
+    """Raise a RefusedError (writer) where another streaming job writes the table now.
 
     A batch job may: several of them may share a table.
     """

@@ -25,7 +25,7 @@ from strandline.store.versions.lookup import call
 
 
 class OutsideJob(NamedTuple):
-    """A job outside a plan: which of its tables it writes and reads, and which others it writes of what it reads.
+    """A job outside a plan: which of its tables it writes and reads, and what it makes of them.
 
     Nothing takes those others back, nor the job's own place in what it reads.
     """

@@ -187,7 +187,7 @@ def outside_pins(
 
 
 def _readers(asked: _Asked, table: Table) -> Iterator[_Reader]:
-    """The jobs that are outside of the model and read the table that there is now, with their runs."""
+    """Return the jobs outside of the model that read the present table, with their runs."""
     view = with_known_runs(asked.connection, View(round(asked.now * MICRO)))
     for reading in _reading(asked.connection, table, view):
         outside = _outside(asked, [one for one in reading if one.at >= asked.since])

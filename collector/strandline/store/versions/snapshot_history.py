@@ -125,7 +125,10 @@ def _lines(connection: Connection, which: ColumnElement[bool]) -> tuple[list[str
 
 
 def _apart(ids: Iterable[str], places: list[tuple[str, str]]) -> tuple[list[str], list[str]]:
-    """(those that main may have, those that it does not have), by all that the table's names tell."""
+    """Return the snapshots that main may have, and those that it does not have.
+
+    By all that the table's names tell.
+    """
     aside = {id_ for id_, place in places if place} - {
         id_ for id_, place in places if place == str(IN_MAIN)
     }

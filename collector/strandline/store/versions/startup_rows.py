@@ -1,4 +1,7 @@
-"""Start-up rows: the snapshots from which a job that is new begins, decided once, when it first says what it reads."""
+"""Start-up rows: the snapshots from which a new job begins.
+
+They are decided once, when it first says what it reads.
+"""
 
 from collections.abc import Sequence
 

@@ -189,8 +189,8 @@ class Checkpoints:
             self._generation = now
         elif now > self._generation:
             raise RolledBackError(
-                f"{self._job.output} was rolled back to generation {now} and this run of job {self._job.job[1]} is of "
-                f"{self._generation}: start it again"
+                f"{self._job.output} was rolled back to generation {now} and this run of job "
+                f"{self._job.job[1]} is of {self._generation}: start it again"
             )
 
     def _micro_batch(self, session: SparkSession, batch_id: int) -> AlignedBatch:
@@ -314,8 +314,9 @@ class Checkpoints:
         before = batch.last.inputs.get(table) if batch.last is not None else None
         if batch.last is not None and before is None:
             raise NotAlignedError(
-                f"{self._job.output}: snapshot {batch.last.snapshot_id} (barrier {batch.last.barrier}) does not say "
-                f"which snapshot of {table} it was made from, so its changes since then are unknown: read its state"
+                f"{self._job.output}: snapshot {batch.last.snapshot_id} (barrier "
+                f"{batch.last.barrier}) does not say which snapshot of {table} it was made from, "
+                "so its changes since then are unknown: read its state"
             )
         try:
             return batch.inputs.since(table, before, snapshot)
@@ -366,7 +367,8 @@ class Checkpoints:
         if len(carriers) != 1:
             raise NotAlignedError(
                 f"{self._job.output}: barrier {barrier} is carried by {len(carriers)} snapshots "
-                f"({', '.join(carriers) or 'none'}): does a second instance of job {self._job.job[1]} run?"
+                f"({', '.join(carriers) or 'none'}): "
+                f"does a second instance of job {self._job.job[1]} run?"
             )
 
 

@@ -65,8 +65,9 @@ class Inputs:
         carrier = history.last_carrier()
         if carrier is not None and carrier.group is not None and carrier.group != self._group:
             raise TableAtError(
-                f"{history.name}: its barriers are of group {carrier.group!r}, this job's of {self._group!r} "
-                f"({GROUP} of snapshot {carrier.snapshot_id}); barriers of two groups are never compared"
+                f"{history.name}: its barriers are of group {carrier.group!r}, this job's of "
+                f"{self._group!r} ({GROUP} of snapshot {carrier.snapshot_id}); "
+                "barriers of two groups are never compared"
             )
 
     def newest_common(self) -> int | None:
@@ -174,7 +175,7 @@ class Inputs:
         ]
 
     def _checked(self, answer: Mapping[str, Any], position: int | None) -> Decision | None:
-        """The answer, if every input really has the snapshot, and no other one carries the barrier."""
+        """Return the decision, if each input has the snapshot and no other carries the barrier."""
         barrier = int(answer["barrier"])
         answered = [str(one["snapshotId"]) for one in answer.get("snapshots", ())]
         snapshots, derived = {}, False
@@ -236,9 +237,15 @@ def _newest_of(history: TableHistory) -> str:
     if newest is None:
         return f"{history.name} has no snapshot"
     if carrier is None:
-        return f"none of the snapshots of {history.name} carries a barrier (no streaming job writes it)"
+        return (
+            f"none of the snapshots of {history.name} carries a barrier (no "
+            "streaming job writes it)"
+        )
     at = datetime.fromtimestamp(carrier.committed_ms / 1000, UTC).isoformat(timespec="seconds")
-    return f"{history.name} has barrier {carrier.barrier} as its newest (snapshot {carrier.snapshot_id}, {at})"
+    return (
+        f"{history.name} has barrier {carrier.barrier} as its newest (snapshot "
+        f"{carrier.snapshot_id}, {at})"
+    )
 
 
 def inputs_once_there(

@@ -54,7 +54,10 @@ def levels_of(conf: Callable[[str], str | None], catalogs: Iterable[str]) -> dic
 
 
 def obey() -> None:
-    """Let `spark.sql` and the writers of DataFrames follow the conf. Repeated calls change nothing."""
+    """Let `spark.sql` and the writers of DataFrames follow the conf.
+
+    Repeated calls change nothing.
+    """
     if PLAIN:
         return
     _replace(SparkSession, "sql", _sql)

@@ -21,10 +21,11 @@ from strandline_spark.model.inlined_views import alias_of
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view's query, the catalog and namespace in which its names are looked up, and what its columns are called.
+    """A view's query, where its names are looked up, and what its columns are called.
 
-    `sql` is None where the view was made of a DataFrame: there is no text to follow. `name` is the
-    view's catalog, namespace and name; a temporary view has none.
+    They are looked up in a catalog and namespace. `sql` is None where the view was made of a
+    DataFrame: there is no text to follow. `name` is the view's catalog, namespace and name; a
+    temporary view has none.
     """
 
     sql: str | None

@@ -79,10 +79,10 @@ class Mentioned:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A statement as Spark parsed it (variables are filled in), and the tables that it reads by name.
+    """A statement as Spark parsed it, and the tables that it reads by name.
 
-    `hides` lists the constructs that name tables which the text does not show. `may_read` is false
-    where the statement cannot read anything.
+    Variables are filled in. `hides` lists the constructs that name tables which the text does not
+    show. `may_read` is false where the statement cannot read anything.
     """
 
     sql: str
@@ -228,7 +228,10 @@ class _Walk:
 
 
 def _is_recursive(plan: Any) -> bool:
-    """Return whether the WITH says RECURSIVE: a common table expression reads itself by its name."""
+    """Return true if the WITH says RECURSIVE.
+
+    A common table expression then reads itself by its name.
+    """
     try:
         return bool(plan.allowRecursion())
     except (Py4JError, TypeError):  # before Spark 4.1

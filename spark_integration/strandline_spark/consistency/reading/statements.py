@@ -34,9 +34,10 @@ InCatalog = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """A text with the tables to ask about, by the mentions of them, and the views that lead to further ones.
+    """A text with the tables to ask about, by the mentions of them.
 
-    `home` is the catalog and namespace of a view's text; the statement's own text has none.
+    And the views that lead to further ones. `home` is the catalog and namespace of a view's text;
+    the statement's own text has none.
     """
 
     text: Text
@@ -84,11 +85,13 @@ class StatementReading:
         """
         if self.text.kind == "script":
             raise UnreadableStatementError(
-                "a SQL script is not read at one version: run its statements one by one, or set the consistency to latest"
+                "a SQL script is not read at one version: run its statements one by one, "
+                "or set the consistency to latest"
             )
         if "EXECUTE IMMEDIATE" in self.text.hides:
             raise UnreadableStatementError(
-                "EXECUTE IMMEDIATE hides what it reads: run its text by spark.sql, or set the consistency to latest"
+                "EXECUTE IMMEDIATE hides what it reads: run its text by spark.sql, "
+                "or set the consistency to latest"
             )
         if self.text.kind == "command":
             with unlogged():
@@ -160,11 +163,15 @@ class StatementReading:
         for key in _MEANING:
             if key in view.conf and view.conf[key] != self._spark.conf.get(key):
                 raise UnreadableStatementError(
-                    f"view {'.'.join(parts)} was made under {key}={view.conf[key]}, and the session has another"
+                    f"view {'.'.join(parts)} was made under {key}={view.conf[key]}, "
+                    "and the session has another"
                 )
 
     def check(self, sql: str, at_latest: frozenset[str]) -> None:
-        """Raise unless Spark reads every table of the text at a version, but for those `at_latest`."""
+        """Raise unless Spark reads every table of the text at a version.
+
+        Those `at_latest` are exempt.
+        """
         expected = at_latest | self._as_it_is
         reads = self._analyse(sql).reads
         left = sorted({read.table for read in reads if self._is_latest(read)} - expected)
@@ -174,7 +181,8 @@ class StatementReading:
                 or "a view made of a DataFrame, a function or a table's changes"
             )
             raise UnreadableStatementError(
-                f"{', '.join(left)}: read through {how}, where no version can be put; name the table itself"
+                f"{', '.join(left)}: read through {how}, where no version can be put; "
+                "name the table itself"
             )
 
     def _is_latest(self, read: TableRead) -> bool:

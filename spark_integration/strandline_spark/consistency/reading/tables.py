@@ -72,7 +72,7 @@ class ConsistentTables(Mapping[str, DataFrame]):
         self._frames = {name: _frame(spark, version) for name, version in versions.items()}
         self.versions = versions
         self.blocked_by = tuple(blocked_by)
-        """What blocks a newer version: job, table, state and reason, as the collector tells them."""
+        """What blocks a newer version: job, table, state and reason."""
         self.lease = lease
 
     def __getitem__(self, table: str) -> DataFrame:
@@ -183,7 +183,10 @@ def _conditions(
 def _identified(
     spark: SparkSession, names: Sequence[str]
 ) -> tuple[dict[str, Identity], dict[str, str]]:
-    """The tables to ask about, and those without snapshots that the conf lets be read as they are."""
+    """Return the tables to ask about, and those without snapshots.
+
+    The conf lets the latter be read as they are.
+    """
     identities, wanted, plain = Identities(spark), dict[str, Identity](), dict[str, str]()
     for name in names:
         try:
@@ -318,8 +321,8 @@ def consistent_sql(
     Args:
         spark: The session.
         query: Any statement of Spark SQL; the tables that it reads are versioned, also through
-            views, but not those that it changes, defines or caches. A table for which the text itself
-            asks a version keeps that.
+            views, but not those that it changes, defines or caches. A table for which the text
+            itself asks a version keeps that.
         consistency: As in `read_consistent`.
         max_lag: As in `read_consistent`.
         args: Parameters of the query, as `spark.sql` takes them.
@@ -334,8 +337,8 @@ def consistent_sql(
     """
     return read_statement(
         spark, text_of(spark, query), args, lambda catalog: catalogs is None or catalog in catalogs,
-        consistency=consistency, max_lag=max_lag, wait_for_barrier=wait_for_barrier, timeout=timeout,
-        lease_seconds=lease_seconds,
+        consistency=consistency, max_lag=max_lag, wait_for_barrier=wait_for_barrier,
+        timeout=timeout, lease_seconds=lease_seconds,
     )  # fmt: skip
 
 

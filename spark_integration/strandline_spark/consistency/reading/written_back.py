@@ -16,7 +16,10 @@ _versioned: set[str] = set()
 
 
 def note_versions(tables: frozenset[str]) -> None:
-    """Remember tables (catalog.database.table) that `spark.sql` read at a version of its own choice."""
+    """Remember tables that `spark.sql` read at a version of its own choice.
+
+    As catalog.database.table.
+    """
     _versioned.update(tables)
 
 

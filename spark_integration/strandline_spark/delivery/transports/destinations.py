@@ -21,7 +21,10 @@ _WAYS_OUT = {
     404: "nothing takes events at this path: is spark.openlineage.transport.url, or .endpoint, right?",
 }
 _NO_KEY = "spark.openlineage.transport.auth.apiKey (or spark.strandline.collector.token) is not set"
-_WRONG_KEY = "it does not know the one in spark.openlineage.transport.auth.apiKey (or spark.strandline.collector.token)"
+_WRONG_KEY = (
+    "it does not know the one in spark.openlineage.transport.auth.apiKey (or "
+    "spark.strandline.collector.token)"
+)
 
 
 def say_where(conf: Conf, jvm: Any = None) -> None:
@@ -32,7 +35,10 @@ def say_where(conf: Conf, jvm: Any = None) -> None:
     Spark's log.
     """
     names = conf.job_name.replace("{app}", conf.app_name)
-    line = f"strandline: events go to {destination_of(conf.transport)}; jobs are {names} in namespace {conf.namespace}"
+    line = (
+        f"strandline: events go to {destination_of(conf.transport)}; "
+        f"jobs are {names} in namespace {conf.namespace}"
+    )
     if _LOG.isEnabledFor(logging.INFO) and _LOG.hasHandlers():
         _LOG.info(line)
     elif jvm is not None and "PYSPARK_GATEWAY_PORT" in os.environ:

@@ -92,7 +92,10 @@ class HttpTransport:
             return None, f"{self._place}: {type(error).__name__}"
         return (
             status,
-            f"{self._place}: status {status}{way_out(status, 'Authorization' in self._conf.headers)}",
+            (
+                f"{self._place}: status "
+                f"{status}{way_out(status, 'Authorization' in self._conf.headers)}"
+            ),
         )
 
     def _post(self, message: Message, seconds: float) -> int:

@@ -193,7 +193,8 @@ def _installed() -> Any:
         from kafka import KafkaProducer
     except ImportError as error:
         raise TransportConfError(
-            f"transport.type kafka: {error}: install it with `pip install 'strandline-spark[kafka]'`"
+            f"transport.type kafka: {error}: "
+            "install it with `pip install 'strandline-spark[kafka]'`"
         ) from error
     return KafkaProducer
 

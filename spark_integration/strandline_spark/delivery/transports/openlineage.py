@@ -25,7 +25,10 @@ class UndeliveredError(RuntimeError):
 
 @attr.define
 class KafkaPythonConfig(Config):
-    """Kafka's properties by the names of its Java producer, the topic, and the time to wait for the broker."""
+    """Kafka's properties by the names of its Java producer.
+
+    And the topic, and the time to wait for the broker.
+    """
 
     config: dict[str, str]
     topic: str = TOPIC

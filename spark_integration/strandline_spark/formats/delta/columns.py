@@ -1,4 +1,7 @@
-"""Delta's own commands: MERGE and UPDATE keep their source, target and assignments in fields instead of children."""
+"""Delta's own commands: MERGE and UPDATE.
+
+They keep their source, target and assignments in fields instead of children.
+"""
 
 from __future__ import annotations
 

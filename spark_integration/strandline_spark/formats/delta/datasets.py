@@ -169,7 +169,10 @@ class Delta(Format):
         return Snapshot(self.name, str(version), observed=True) if version is not None else None
 
     def snapshot_unseen(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
-        """Nothing: the index has moved on by then, and the scan of a write is in an execution inside it."""
+        """Return the version that a command without a scan names, else nothing.
+
+        The index has moved on by then, and the scan of a write is in an execution inside it.
+        """
         return self._by_command(mention, jvm)
 
     def _by_command(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
@@ -322,7 +325,10 @@ def _is_delta(instance: JavaObject) -> bool:
 
 
 def _path_of_relation(relation: JavaObject) -> str | None:
-    """Delta's relation is a HadoopFsRelation (or one of its own without a name) over an index of Delta's."""
+    """Return the path of Delta's relation.
+
+    That is a HadoopFsRelation, or one of its own without a name, over an index of Delta's.
+    """
     name = class_name(relation)
     if _is_feed(relation):
         return str(

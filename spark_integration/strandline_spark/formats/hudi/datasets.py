@@ -149,7 +149,10 @@ class Hudi(Format):
     def written_by_batch(
         self, mention: Mention, batch: tuple[str, int], commits: Sequence[Commit], jvm: Jvm
     ) -> Snapshot | None:
-        """By the number alone: who writes a table with several queries has to give each a name of its own."""
+        """Return the commit by the number alone.
+
+        If several queries write a table, each needs a name of its own.
+        """
         location = _location(mention)
         if location is None:
             return None
@@ -238,7 +241,10 @@ def _pinned(relation: JavaObject, jvm: Jvm) -> str | None:
 
 
 def _of_its_time(timeline: Timeline, done: Done) -> list[Instant]:
-    """The commits that were requested after the statement began and completed before it ended, the newest first."""
+    """Return the commits that lie in the statement's time, the newest first.
+
+    They were requested after it began and completed before it ended.
+    """
     found = list[Instant]()
     for one in timeline.newest_first():
         if timeline.milliseconds(one.requested) < (done.since or 0):

@@ -2,9 +2,10 @@
 
 Threads of one application may write it at once.
 
-The name of every file that a write makes holds the write's own id, and a snapshot knows the files it added: that proves
-it. A statement that adds no file (a DELETE of whole files) is known by what its commit did, if no other one did the same.
-One commit alone proves nothing where an event may have been dropped: it may be another statement's.
+The name of every file that a write makes holds the write's own id, and a snapshot knows the files
+it added: that proves it. A statement that adds no file (a DELETE of whole files) is known by what
+its commit did, if no other one did the same. One commit alone proves nothing where an event may
+have been dropped: it may be another statement's.
 """
 
 from __future__ import annotations
@@ -87,7 +88,10 @@ def _missed(table: JavaObject, done: Done, write_id: str, jvm: Jvm) -> tuple[Com
 
 
 def _may_be(commit: Commit, operation: Operation) -> bool:
-    """Neither of a streaming query nor of housekeeping, and of a kind that the statement can make."""
+    """Return true if a commit is of a kind that the statement can make.
+
+    It is neither of a streaming query nor of housekeeping.
+    """
     if commit.streamed or commit.operation in _NO_STATEMENT:
         return False
     return commit.operation in _DOES.get(operation, {commit.operation})

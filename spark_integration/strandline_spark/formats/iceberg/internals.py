@@ -1,4 +1,7 @@
-"""Private fields of Iceberg's that are relied on, as they were seen in 1.11 (Spark 3.5 and 4.0) and 1.12 (Spark 4.1)."""
+"""Private fields of Iceberg's that are relied on.
+
+As they were seen in 1.11 (Spark 3.5 and 4.0) and 1.12 (Spark 4.1).
+"""
 
 from __future__ import annotations
 

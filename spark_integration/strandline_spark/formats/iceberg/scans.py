@@ -35,7 +35,10 @@ def _oldest_ancestor(table: JavaObject, snapshot_id: int) -> str:
 
 
 def start_of(scan: Scan, table: JavaObject) -> tuple[str | None, bool]:
-    """Return the snapshot after which a scan begins, None for the first, and whether that is known."""
+    """Return the snapshot after which a scan begins, and if that is known.
+
+    The snapshot is None for the first.
+    """
     if scan.first_snapshot_id is None:
         return scan.from_snapshot_id, True
     first = table.snapshot(int(scan.first_snapshot_id))

@@ -114,7 +114,11 @@ class Paimon(Format):
         return self._snapshot(mention, int(scan.snapshot_id), jvm)
 
     def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
-        """A query begins before the splits of a whole snapshot, or of its news alone, and goes on with what is new."""
+        """Return the snapshot that a micro-batch's offsets end at, and the one that it read after.
+
+        A query begins before the splits of a whole snapshot, or of its news alone, and goes on with
+        what is new.
+        """
         if _is_branch(mention):
             return None
         upper, lower = json.loads(end), json.loads(start) if start else None
@@ -223,9 +227,9 @@ def _table(mention: Mention, jvm: Jvm) -> Any:
 def _of_its_time(
     table: JavaObject, done: Done, prefix: str | None
 ) -> tuple[list[JavaObject], bool]:
-    """The application's snapshots between a statement's begin and its end, the newest first, and whether those are all.
+    """Return the application's snapshots in a statement's time, and if those are all.
 
-    An application's own snapshots have the time of its own clock.
+    The newest first. An application's own snapshots have the time of its own clock.
     """
     manager, own = table.snapshotManager(), list[JavaObject]()
     since, until = done.since or 0, done.until
