@@ -6,7 +6,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -39,23 +39,6 @@ def engine(own_engine: Engine) -> Engine:
 def sqlite_engine(own_sqlite_engine: Engine) -> Engine:
     """Use a database of the test's own: copies hold the file as it is."""
     return own_sqlite_engine
-
-
-@pytest.fixture
-def empty_url(engine: Engine, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The address of a database of the same kind with nothing in it."""
-    if engine.dialect.name == "sqlite":
-        yield f"sqlite:///{tmp_path}/restored/strandline.db"
-        return
-    server: Callable[[str], str] = request.getfixturevalue("postgres_server")
-    name = f"restored_{os.getpid()}_{abs(hash(tmp_path)) % 10**8}"
-    admin = make_engine(server("postgres")).execution_options(isolation_level="AUTOCOMMIT")
-    with admin.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
-    yield server(name)
-    with admin.connect() as connection:
-        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
-    admin.dispose()
 
 
 @contextmanager

@@ -51,6 +51,7 @@ raw_events = Table(
     bytes_column("body", "the event as received, without secrets, as a zstd frame"),
     PrimaryKeyConstraint("received_at", "hash"),
     comment="the events; everything else that is known of jobs and tables is a fold of them",
+    postgresql_partition_by="RANGE (received_at)",
     **CLUSTERED,
 )
 
