@@ -218,7 +218,7 @@ def test_read_commands_create_no_database(
     assert code == 1
     assert capsys.readouterr().err == (
         f"strandline: there is no database {tmp_path}/typo/strandline.db yet: "
-        "start strandline serve, or name another with --database-url\n"
+        "start strandline serve, or name the database of your server with --database-url\n"
     )
     assert list(tmp_path.iterdir()) == []
 

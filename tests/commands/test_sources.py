@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
-from fixtures.servers import post, serving
+from fixtures.servers import SETTINGS, post, serving
 from fixtures.versions_server.events import committed, started
 from strandline.cli import collector, main
 from strandline.store.sql.engine import make_engine, migrate
@@ -21,7 +22,7 @@ EVENTS = (
 )
 NO_DATABASE = (
     "strandline: there is no database {} yet: "
-    "start strandline serve, or name another with --database-url\n"
+    "start strandline serve, or name the database of your server with --database-url\n"
 )
 
 
@@ -105,6 +106,23 @@ def test_collector_of_this_machine_is_asked_where_there_is_no_database(
     assert main(["versions", "bank.debits"], {}) == 0
 
     assert capsys.readouterr().err == f"strandline: asking the collector at {address}\n"
+
+
+def test_collector_with_a_label_is_asked_like_any_other(
+    sqlite_engine: Engine,
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with serving(sqlite_engine, replace(SETTINGS, label="recorded demo")) as address:
+        monkeypatch.setattr(collector, "LOCAL_COLLECTOR", address)
+
+        assert main(["jobs"], {}) == 0
+
+    assert capsys.readouterr() == (
+        "no job is known yet\n",
+        f"strandline: asking the collector at {address}\n",
+    )
 
 
 def test_database_is_asked_and_a_collector_that_answers_too_is_named(

@@ -96,7 +96,7 @@ def _answers(url: str) -> bool:
             answer = orjson.loads(response.read(PROBE_BYTES))
     except (OSError, ValueError):
         return False
-    return isinstance(answer, dict) and answer.keys() == {"status", "version"}
+    return isinstance(answer, dict) and answer.keys() - {"label"} == {"status", "version"}
 
 
 class Collector:

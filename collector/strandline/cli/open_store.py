@@ -91,8 +91,8 @@ def refuse_missing(settings: Settings) -> None:
     """
     if file := missing_file(settings.database_url):
         raise SchemaError(
-            f"there is no database {file} yet: start strandline serve, or name another "
-            "with --database-url"
+            f"there is no database {file} yet: start strandline serve, or name the database "
+            "of your server with --database-url"
         )
 
 
