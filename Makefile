@@ -65,7 +65,7 @@ bench: .venv/.dev ## benchmarks: a table and bench/results.json; SHORT=1 for a m
 soak: all-parts ## long runs under faults
 	@$(PY) -m pytest -m soak $(PYTEST_ARGS) $(TESTS)
 
-wheels: .venv/.dev ## both distributions into dist/
+wheels: .venv/.run ## both distributions into dist/
 	@$(PY) -m pip --disable-pip-version-check wheel --quiet --no-deps --no-build-isolation -w dist . ./spark_integration
 	@ls dist
 
@@ -129,11 +129,11 @@ $(PY): | needs
 	@$(PIP_INSTALL) --require-hashes -r locks/build.txt
 	@$(PIP_INSTALL) $(TREE) --require-hashes -r locks/demo.txt
 	@$(PIP_INSTALL) $(TREE) --no-deps -e . -e ./spark_integration
-	@touch $@
+	@touch $@ .venv/.run
 
 .venv/.dev: locks/build.txt locks/dev.txt $(OURS) | $(PY)
 	@echo "installing locked packages and test tools (the first time about 700 MB are downloaded)"
 	@$(PIP_INSTALL) --require-hashes -r locks/build.txt
 	@$(PIP_INSTALL) $(TREE) --require-hashes -r locks/dev.txt
 	@$(PIP_INSTALL) $(TREE) --no-deps -e . -e ./spark_integration
-	@touch $@ .venv/.demo
+	@touch $@ .venv/.demo .venv/.run
