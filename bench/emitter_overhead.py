@@ -26,8 +26,8 @@ from deploy import jars
 
 DRIVER = Path(__file__).parent / "_emitter_driver.py"
 SECONDS = 3600
-# How many rounds, and how many statements of each variant in a round. "warm": queries from which the
-# JIT compiler and the emitters learn.
+# How many rounds, and how many statements of each variant in a round. "warm": queries from which
+# the JIT compiler and the emitters learn.
 SHORT = {
     "warm": 4,
     "query": (1, 4),
@@ -150,7 +150,9 @@ def write_conf(folder: Path) -> None:
     conf = {
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
+        "spark.driver.extraJavaOptions": (
+            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+        ),
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "1",

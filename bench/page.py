@@ -27,12 +27,17 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-sync",
 )
-WATCH = """window.drawn = new Promise(done => { const look = () => { const n = document.querySelectorAll('svg.graph .node').length;
-  if (n) requestAnimationFrame(() => done({at: performance.now(), boxes: n})); else setTimeout(look, 5); }; look(); });"""
-FRAMES = """async () => { const svg = document.querySelector('svg.graph'), box = svg.getBoundingClientRect(); let frames = 0, going = true;
-  const count = () => { frames += 1; if (going) requestAnimationFrame(count); }; requestAnimationFrame(count);
+WATCH = """window.drawn = new Promise(done => { const look = () => {
+  const n = document.querySelectorAll('svg.graph .node').length;
+  if (n) requestAnimationFrame(() => done({at: performance.now(), boxes: n}));
+  else setTimeout(look, 5); }; look(); });"""
+FRAMES = """async () => { const svg = document.querySelector('svg.graph');
+  const box = svg.getBoundingClientRect(); let frames = 0, going = true;
+  const count = () => { frames += 1; if (going) requestAnimationFrame(count); };
+  requestAnimationFrame(count);
   const begin = performance.now(); let turn = 0;
-  const mouse = (type, x) => new MouseEvent(type, {view: window, clientX: box.x + 300 + x, clientY: box.y + 60, bubbles: true, cancelable: true});
+  const mouse = (type, x) => new MouseEvent(type, {view: window, clientX: box.x + 300 + x,
+    clientY: box.y + 60, bubbles: true, cancelable: true});
   svg.dispatchEvent(mouse('mousedown', 0));
   while (performance.now() - begin < 2000) { turn += 1;
     window.dispatchEvent(mouse('mousemove', 10 * Math.abs(turn % 40 - 20)));

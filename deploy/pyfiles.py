@@ -32,7 +32,7 @@ LEFT_OUT = (
     "/REQUESTED",
     "/direct_url.json",
 )
-SITECUSTOMIZE = '''"""Switches the emitter on, then lets the environment's own sitecustomize have its turn."""
+SITECUSTOMIZE = '''"""Switches the emitter on, then runs the environment's own sitecustomize."""
 
 import importlib.machinery
 import importlib.util

@@ -28,7 +28,8 @@ CREDITS, DEBITS, BALANCE = TABLES = (
     "lake.aligned.balance",
 )
 SUMS = f"{'credits':>9} {'debits':>9} {'difference':>10}"
-HEAD = f"""|         | {"strong: one barrier":^30} | {"one catalog instant":^30} | {"latest: whatever is there":^30} |
+WAYS = ("strong: one barrier", "one catalog instant", "latest: whatever is there")
+HEAD = f"""|         | {" | ".join(f"{way:^30}" for way in WAYS)} |
 | barrier | {SUMS} | {SUMS} | {SUMS} |"""
 
 

@@ -21,8 +21,10 @@ from strandline_spark.consistency.collector import ConfigurationError, Consisten
 
 QUERY = f"""
 SELECT T1.word, T1.cnt AS t1cnt, T1.sum_val AS t1sum_val, T2.cnt AS t2cnt, T3.val_sum AS t3sum_val
-  FROM (SELECT word, count(*) AS cnt, sum(val) AS sum_val FROM {DATABASE}.word_value GROUP BY word) T1
-  JOIN {DATABASE}.word_count T2 ON T1.word = T2.word JOIN {DATABASE}.word_sum T3 ON T2.word = T3.word
+  FROM (SELECT word, count(*) AS cnt, sum(val) AS sum_val
+          FROM {DATABASE}.word_value GROUP BY word) T1
+  JOIN {DATABASE}.word_count T2 ON T1.word = T2.word
+  JOIN {DATABASE}.word_sum T3 ON T2.word = T3.word
 """
 RUNS = int(os.environ.get("WORDS_RUNS", "5"))
 CONF = f"spark.strandline.catalog.{DATABASE.partition('.')[0]}.consistency"
@@ -77,7 +79,10 @@ def main(spark: SparkSession) -> int:
 if __name__ == "__main__":
     with SparkSession.builder.appName("word_counts").getOrCreate() as session:
         session.sql(f"CREATE NAMESPACE IF NOT EXISTS {DATABASE}")
-        for columns in ("word_value (word string, val bigint)", "word_count (word string, cnt bigint)",
-                        "word_sum (word string, val_sum bigint)"):  # fmt: skip
+        for columns in (
+            "word_value (word string, val bigint)",
+            "word_count (word string, cnt bigint)",
+            "word_sum (word string, val_sum bigint)",
+        ):
             session.sql(f"CREATE TABLE IF NOT EXISTS {DATABASE}.{columns} USING iceberg")
         sys.exit(main(session))

@@ -22,7 +22,7 @@ _PROTOCOL = frozenset(
 )
 _WHOLE = ("run", "job", "dataset")
 _RUN_OF_JOB = {"run", "job"}
-# In words as well: `checkpoint_<uuid>`, `dag%3A<uuid>`. Nothing else has 122 bits of a run by chance.
+# In words as well: `checkpoint_<uuid>`, `dag%3A<uuid>`. Nothing else has 122 equal bits by chance.
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _QUOTE = r"[`\"\]]?"
 _OPEN = r"[`\"\[]?"
@@ -72,7 +72,8 @@ class Texts:
     def without(self, text: str) -> str:
         """Return the text without them.
 
-        >>> Texts(["shop.totals"], dotted=False).without('INSERT INTO lake.`shop`.`totals` SELECT 1 -- not shop.totals2')
+        >>> sql = 'INSERT INTO lake.`shop`.`totals` SELECT 1 -- not shop.totals2'
+        >>> Texts(["shop.totals"], dotted=False).without(sql)
         'INSERT INTO lake.[forgotten] SELECT 1 -- not shop.totals2'
         """
         text = self._pattern.sub(GONE, text)

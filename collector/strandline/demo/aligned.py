@@ -21,9 +21,9 @@ READS = 10
 SECONDS = 240
 EXAMPLE = "bank_aligned"
 ABOUT = """
-The same bank, aligned: credits, debits and balance carry the barriers of lake.bank.transfers, and debits is slow.
-Every credit is somebody's debit, so the difference should be 0, and is in every strong read. That all tables are read as of one
-instant does not help:
+The same bank, aligned: credits, debits and balance carry the barriers of lake.bank.transfers,
+and debits is slow. Every credit is somebody's debit, so the difference should be 0, and is in
+every strong read. That all tables are read as of one instant does not help:
 """
 
 

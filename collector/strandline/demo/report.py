@@ -220,7 +220,8 @@ The streams go on until Ctrl-C. Open {bank.url}/group?name=bank, or ask the coll
   curl '{bank.url}/api/v2/tables/sink_job_lineage'        what runs now
   curl '{bank.url}/api/v2/tables/sink_snapshot_lineage'   every snapshot, its job and barrier
   {bank.url}/docs                                         everything that can be asked
-Kill what you like (`kill -9`): the collector comes back; a driver's edges go when its heartbeat timeout is over, as LOST.
+Kill what you like (`kill -9`): the collector comes back; a driver's edges go when its heartbeat
+timeout is over, as LOST.
 """,
         flush=True,
     )

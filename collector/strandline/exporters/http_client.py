@@ -57,7 +57,8 @@ class Client:
     @property
     def address(self) -> str:
         """The target's address, without user and password."""
-        return f"{self._parts.scheme}://{self._parts.hostname}{f':{self._parts.port}' if self._parts.port else ''}"
+        port = f":{self._parts.port}" if self._parts.port else ""
+        return f"{self._parts.scheme}://{self._parts.hostname}{port}"
 
     def request(
         self,

@@ -199,12 +199,15 @@ def _compare(written: Copied, wanted: Copied, file: Path) -> None:
 # Tables of the store, none of their partitions.
 _TABLES = """
 SELECT relname FROM pg_class
- WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+ WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
+   AND NOT relispartition
  ORDER BY relname
 """
 _COLUMNS = """
 SELECT attname FROM pg_attribute
- WHERE attrelid = to_regclass(quote_ident(:table)) AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum
+ WHERE attrelid = to_regclass(quote_ident(:table)) AND attnum > 0 AND NOT attisdropped
+   AND attgenerated = ''
+ ORDER BY attnum
 """
 _SERIAL = "SELECT pg_get_serial_sequence(quote_ident(:table), :column)"
 
@@ -299,5 +302,6 @@ def _copy_in(
         raise RefusedError(f"{table}: {count} rows of {wanted} were restored", code="damaged")
     for column in columns:
         if sequence := connection.scalar(text(_SERIAL), {"table": table, "column": column}):
-            newest = f'SELECT setval(:sequence, coalesce((SELECT max("{column}") FROM "{table}"), 0) + 1, false)'
+            greatest = f'(SELECT max("{column}") FROM "{table}")'
+            newest = f"SELECT setval(:sequence, coalesce({greatest}, 0) + 1, false)"
             connection.execute(text(newest), {"sequence": sequence})

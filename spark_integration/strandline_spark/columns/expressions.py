@@ -216,7 +216,8 @@ def _interval(value: int, units: str) -> str:
     if "MONTH" in units:
         return f"INTERVAL '{value // 12}-{value % 12}' {units}"
     days, rest = divmod(value, _UNITS["DAY"])
-    clock = f"{rest // _UNITS['HOUR']:02}:{rest // _UNITS['MINUTE'] % 60:02}:{rest / _UNITS['SECOND'] % 60:02g}"
+    hours, minutes = rest // _UNITS["HOUR"], rest // _UNITS["MINUTE"] % 60
+    clock = f"{hours:02}:{minutes:02}:{rest / _UNITS['SECOND'] % 60:02g}"
     return f"INTERVAL '{days} {clock}' DAY TO SECOND"
 
 

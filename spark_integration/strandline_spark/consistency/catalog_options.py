@@ -34,7 +34,8 @@ class Option(NamedTuple):
 def options_in(conf: Mapping[str, str]) -> list[Option]:
     """The options that a conf has.
 
-    >>> options_in({"spark.strandline.catalog.lake.data-lineage": "false", "spark.strandline.group": "bank"})
+    >>> catalog = {"spark.strandline.catalog.lake.data-lineage": "false"}
+    >>> options_in({**catalog, "spark.strandline.group": "bank"})
     [Option(catalog='lake', key='data-lineage', value='false')]
     """
     found = ((_KEY.fullmatch(key), value) for key, value in conf.items())

@@ -8,11 +8,11 @@ ConsistencyError                 anything that keeps a consistent answer from be
 │   └── LagError                 the newest version is older than the bound
 ├── UnknownTableError            the collector has never heard of a table
 ├── UnreadableStatementError     a statement reads a table in a way that takes no version
-├── LeaseLostError               the lease on a version is lost: its snapshots may be gone, ask again
+├── LeaseLostError               the lease on a version is lost and snapshots may be gone: ask again
 ├── WaitedInVainError            the barrier did not come in time
 ├── CertificateError             the tables' own metadata contradict the answer
-├── ConfigurationError           the conf is at fault: no address, none that is one, no key or a wrong one
-└── CollectorAwayError           nobody answers, what answers is not a collector, or it asks for patience: asking again may help
+├── ConfigurationError           the conf is at fault: its address or its key is missing or wrong
+└── CollectorAwayError           no collector answers, or it asks for patience: ask again later
 """
 
 from __future__ import annotations
@@ -247,7 +247,8 @@ def _opener() -> OpenerDirector:
 def refusal_of(status: int, content: bytes, asked: str) -> ConsistencyError:
     """The exception for an answer of 400 and above: problem details where there are some.
 
-    >>> refusal_of(409, b'{"code": "lag", "detail": "bank.balance is 9 s behind"}', "POST /api/v2/versions")
+    >>> body = b'{"code": "lag", "detail": "bank.balance is 9 s behind"}'
+    >>> refusal_of(409, body, "POST /api/v2/versions")
     LagError('bank.balance is 9 s behind')
     """
     try:

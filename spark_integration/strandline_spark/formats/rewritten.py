@@ -20,10 +20,14 @@ def with_same_rows(
 
     Back to the one that changed rows.
 
-    >>> of = {"2": Snapshot("iceberg", "2", "1", operation="replace"), "1": Snapshot("iceberg", "1", operation="append")}
-    >>> found = with_same_rows(Snapshot("iceberg", "3", "2", operation="replace"), {"replace"}, of.get)
-    >>> [one.snapshot_id for one in found.same_rows_as], with_same_rows(of["1"], {"replace"}, of.get).same_rows_as
-    (['2', '1'], ())
+    >>> first = Snapshot("iceberg", "1", operation="append")
+    >>> of = {"1": first, "2": Snapshot("iceberg", "2", "1", operation="replace")}
+    >>> newest = Snapshot("iceberg", "3", "2", operation="replace")
+    >>> found = with_same_rows(newest, {"replace"}, of.get)
+    >>> [one.snapshot_id for one in found.same_rows_as]
+    ['2', '1']
+    >>> with_same_rows(first, {"replace"}, of.get).same_rows_as
+    ()
     """
     found, head = list[Snapshot](), snapshot
     while (

@@ -207,6 +207,7 @@ def _listener(gateway: Any, collection: Any, action: str, method: str) -> Any:
 def _register(spark_context: Any, listener: Any) -> None:
     try:
         spark_context.listenerBus().addToQueue(listener, "strandline")
-    except Exception as error:  # the bus is private to Spark: where it is gone, the public way shares a queue with others
+    # The bus is private to Spark: where it is gone, the public way shares a queue with others.
+    except Exception as error:
         swallowed("Spark's events wait behind other listeners'", error)
         spark_context.addSparkListener(listener)

@@ -33,7 +33,8 @@ def unread_output_name(statements: Sequence[Statement]) -> str | None:
 
     A target that was not found has its name all the same. None for others.
 
-    >>> unread_output_name([Statement("MergeIntoTable", unread=("an output of MergeIntoTable: LookupError: gone",))])
+    >>> unread = ("an output of MergeIntoTable: LookupError: gone",)
+    >>> unread_output_name([Statement("MergeIntoTable", unread=unread)])
     'unread.MergeIntoTable'
     >>> unread_output_name([Statement("InsertIntoStatement", absent="lake.bank.nowhere")])
     'lake.bank.nowhere'

@@ -28,7 +28,10 @@ _BLOCK = re.compile(r"/\*|\*/")
 def clean_sql(text: str) -> str:
     r"""A statement without its literals and comments.
 
-    >>> clean_sql("INSERT INTO t -- don't tell\nSELECT `it's`, 'ann', r'\\', date_format(at, 'yyyy') FROM s")
+    >>> clean_sql(
+    ...     "INSERT INTO t -- don't tell\n"
+    ...     "SELECT `it's`, 'ann', r'\\', date_format(at, 'yyyy') FROM s"
+    ... )
     "INSERT INTO t \nSELECT `it's`, '***', '***', date_format(at, 'yyyy') FROM s"
     >>> clean_sql("CREATE TABLE t USING jdbc OPTIONS (password 1234, token 'x /* y')")
     "CREATE TABLE t USING jdbc OPTIONS (password '***', token '***')"

@@ -51,19 +51,22 @@ _TYPE = (
 _HARMLESS_QUOTED = re.compile(rf"{_TYPE}(?:[<>(), \d]|{_TYPE})*|spark\.[\w.]+")
 _KEPT = "\0"  # before a name that stays: what follows it is no token that mixes letters and digits
 _FILE = re.compile(
-    r"(?:[a-z][a-z0-9+]*:)?(?:/{1,3}|\.{1,2}/)?(?:[\w.\- ]+/)*[\w\-]+(?:\.[\w\-]+)*\.(?:pyc?|zip|egg|whl|jar|class|scala|"
+    r"(?:[a-z][a-z0-9+]*:)?(?:/{1,3}|\.{1,2}/)?(?:[\w.\- ]+/)*[\w\-]+(?:\.[\w\-]+)*"
+    r"\.(?:pyc?|zip|egg|whl|jar|class|scala|"
     r"java|sql|json|ya?ml|toml|conf|properties|parquet|orc|avro|csv|txt|log|so|crc|metadata)"
 )
 _NAME = re.compile(r"[\w.$<>:/\-]{1,200}")
 _BEFORE_NAME = re.compile(
-    r"(?:\b[Ff]ile|\b[Ff]iles|\bmodule(?: named)?|\bimport name|\bfrom|\battribute|\bargument|\bfunction|\bclass|\bpackage|"
+    r"(?:\b[Ff]ile|\b[Ff]iles|\bmodule(?: named)?|\bimport name|\bfrom|"
+    r"\battribute|\bargument|\bfunction|\bclass|\bpackage|"
     r"\bdirectory:?|\bpath:?|\bname)\s+\Z"
 )
 _AFTER_NAME = re.compile(
     r"\s+(?:object has no attribute|is not defined|has no attribute|is not a package)"
 )
 _SECRET_WORD = re.compile(
-    r"(?i)(?P<key>\b(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|(?:access|account|api|private|secret)[ ._\-]?key)\s+"
+    r"(?i)(?P<key>\b(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|"
+    r"(?:access|account|api|private|secret)[ ._\-]?key)\s+"
     r"(?:is\s+|was\s+)?)(?!(?:key|for|of|in|on|at|to|from|by|with|and|or|not|is|was|are|has|have|must|may|can|cannot|"
     r"could|does|did|will|expired|invalid|wrong|missing|required|failed)\b)(?P<value>[^\s'\"`(\[]+)"
 )
@@ -155,7 +158,8 @@ def _cut(address: str) -> str:
     if found is None:
         return re.split(r"[?;]", address, maxsplit=1)[0] if address.startswith("jdbc:") else address
     scheme, rest = found["scheme"], _without_login(found["scheme"], found["rest"])
-    return f"{scheme}//{re.split('[?#;]' if scheme.startswith('jdbc:') else '[?#]', rest, maxsplit=1)[0]}"
+    ends = "[?#;]" if scheme.startswith("jdbc:") else "[?#]"
+    return f"{scheme}//{re.split(ends, rest, maxsplit=1)[0]}"
 
 
 def _without_login(scheme: str, rest: str) -> str:

@@ -403,7 +403,8 @@ def _as_read(statement: Statement, reading: Sequence[Statement]) -> Statement:
 def state_of(error: str | None) -> str:
     """The terminal state that an execution's error stands for.
 
-    >>> state_of(None), state_of("[DIVIDE_BY_ZERO] ..."), state_of("[SPARK_JOB_CANCELLED] Job 3 cancelled")
+    >>> cancelled = "[SPARK_JOB_CANCELLED] Job 3 cancelled"
+    >>> state_of(None), state_of("[DIVIDE_BY_ZERO] ..."), state_of(cancelled)
     ('COMPLETE', 'FAIL', 'ABORT')
     """
     if error is None:

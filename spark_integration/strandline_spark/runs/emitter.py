@@ -244,7 +244,8 @@ class Emitter:
                 parts.announcer.overflowed = self._queue.dropped()
         except Py4JNetworkError:
             raise
-        except Exception as error:  # a fault of ours, or a plan that nobody foresaw: the next event is not worse for it
+        # A fault of ours, or a plan that nobody foresaw: the next event is not worse for it.
+        except Exception as error:
             parts.announcer.missed += 1
             swallowed("an event of Spark could not be taken", error)
 

@@ -244,8 +244,8 @@ class Streams:
     def _final(self, query: Query, error: str | None) -> str:
         if error is not None:
             return state_of(error)
-        # A query that had ended before the driver's events said that it began cannot be asked for its
-        # trigger. So short a life is that of availableNow, not of a stop().
+        # A query that had ended before the driver's events said that it began cannot be asked for
+        # its trigger. So short a life is that of availableNow, not of a stop().
         by_itself = query.handle.ends_by_itself or not query.handle.found
         finished = is_finished(query.query_id) or (by_itself and not query.interrupted)
         return "COMPLETE" if finished else "ABORT"

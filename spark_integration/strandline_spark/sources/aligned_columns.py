@@ -61,7 +61,8 @@ def widened(
         }
         columns = [
             own[field.name] if field.name in own
-            else batch.column(places[field.name.lower()]).cast(field.type) if field.name.lower() in places
+            else batch.column(places[field.name.lower()]).cast(field.type)
+            if field.name.lower() in places
             else pa.nulls(batch.num_rows, field.type)
             for field in wanted
         ]  # fmt: skip

@@ -60,7 +60,8 @@ def options_of(
     tables = tuple(one.strip() for one in given.get("tables", "").split(",") if one.strip())
     if not tables:
         raise ValueError(
-            'strandline_aligned: which tables? Give the option tables, e.g. "lake.bank.credits,lake.bank.debits"'
+            "strandline_aligned: which tables? Give the option tables, "
+            'e.g. "lake.bank.credits,lake.bank.debits"'
         )
     if len(set(tables)) < len(tables):
         raise ValueError(f"tables: one of {', '.join(tables)} stands there twice")

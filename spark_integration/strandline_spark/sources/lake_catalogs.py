@@ -42,8 +42,11 @@ def catalogs_in(conf: Mapping[str, str]) -> dict[str, dict[str, str]]:
         for key, value in conf.items()
         if key.startswith(_SPARK) and value.startswith("org.apache.iceberg.spark.")
     ]
-    return {name: _properties({k.removeprefix(own): v for k, v in conf.items() if k.startswith(own)})
-            for name in names for own in (f"{_SPARK}{name}.",)}  # fmt: skip
+    return {
+        name: _properties({k.removeprefix(own): v for k, v in conf.items() if k.startswith(own)})
+        for name in names
+        for own in (f"{_SPARK}{name}.",)
+    }
 
 
 def _properties(given: Mapping[str, str]) -> dict[str, str]:

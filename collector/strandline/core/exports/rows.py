@@ -25,7 +25,8 @@ def csv_of(items: Sequence[Item], columns: Sequence[str] = (), *, others: bool =
 
     >>> csv_of([{"id": "a", "run": {"state": "FAIL"}}, {"id": "b", "run": None}], ["id"])
     'id,run.state\r\na,FAIL\r\nb,\r\n'
-    >>> print(csv_of([{"id": "=1", "run": {"state": "FAIL"}}], ["id", "run"], others=False).splitlines()[1])
+    >>> rows = [{"id": "=1", "run": {"state": "FAIL"}}]
+    >>> print(csv_of(rows, ["id", "run"], others=False).splitlines()[1])
     '=1,"{""state"":""FAIL""}"
     """
     rows = [dict(_cells(item, frozenset() if others else frozenset(columns))) for item in items]

@@ -107,7 +107,8 @@ class Urns:
     def flow(self, orchestrator: str, job_name: str, namespace: str) -> str:
         """A flow's urn: of the application that a job's name begins with."""
         cluster = self.platform_instance or self.env or namespace
-        return f"urn:li:dataFlow:({escaped(orchestrator.lower())},{escaped(flow_name(job_name))},{escaped(cluster)})"
+        parts = (orchestrator.lower(), flow_name(job_name), cluster)
+        return f"urn:li:dataFlow:({','.join(map(escaped, parts))})"
 
     def job(self, flow: str, job_name: str) -> str:
         """A job's urn."""

@@ -70,8 +70,9 @@ def _names(connection: Connection, rows: Any) -> list[Answer]:
         types.setdefault(alias.alias_id, set()).add(alias.type)
     named = sorted(rows, key=lambda row: (row.namespace, row.name))
     return [
-        {"namespace": row.namespace, "name": row.name, "types": sorted(types.get(row.id, ()))} for row in named
-    ]  # fmt: skip
+        {"namespace": row.namespace, "name": row.name, "types": sorted(types.get(row.id, ()))}
+        for row in named
+    ]
 
 
 def job_detail(connection: Connection, job: Node, now: int) -> Answer:

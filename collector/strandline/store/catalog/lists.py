@@ -50,7 +50,7 @@ is_shown = or_(
     not_(and_(jobs.c.noise == 1, jobs.c.data == 0)),
     exists().where(runs.c.job_id == jobs.c.id, runs.c.query == 1),
 )
-"""Jobs of which nothing but Delta's reading of its own log is known are nobody's, nor are names that no query has in the end."""
+"""Hides jobs known only from Delta reading its own log, and names that no query ended up using."""
 
 PHASES = {1: "skipped", 2: "committed"}
 SHARED_RUN_ID = "several jobs reported this run id; each has a run of its own"

@@ -62,7 +62,10 @@ _REFERRED: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
         "run_parents.parent_run_id", "run_parents.root_run_id", "run_queries.run_id",
         "run_queries.owner_id", "snapshot_uses.run_id",
     )),
-    (JobSeen, ("runs.job_id", "job_relations.job_id", "run_parents.parent_job_id", "run_parents.root_job_id")),
+    (JobSeen, (
+        "runs.job_id", "job_relations.job_id", "run_parents.parent_job_id",
+        "run_parents.root_job_id",
+    )),
     (NamespaceSeen, ("jobs.namespace_id", "datasets.namespace_id")),
 )  # fmt: skip
 

@@ -195,8 +195,13 @@ def target_of(connection: Connection, subject: Subject) -> Target:
 def _job(connection: Connection, subject: Subject) -> dict[str, Any]:
     stored = stored_name(subject.namespace, LONGEST_NAMESPACE), stored_name(subject.name)
     ids = {id_of("job", *stored)}
-    return {"job_ids": frozenset(ids), "run_ids": _batches_of(connection, ids), "names": frozenset({stored}),
-            "words": (stored[1],), "dotted": True}  # fmt: skip
+    return {
+        "job_ids": frozenset(ids),
+        "run_ids": _batches_of(connection, ids),
+        "names": frozenset({stored}),
+        "words": (stored[1],),
+        "dotted": True,
+    }
 
 
 def _dataset(connection: Connection, subject: Subject) -> dict[str, Any]:

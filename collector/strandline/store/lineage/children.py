@@ -265,7 +265,10 @@ def first_line(message: str) -> str:
 
     >>> first_line("no such column: x\n  at line 7")
     'no such column: x'
-    >>> first_line("Py4JJavaError: An error occurred while calling o602.sql.\n: java.lang.ArithmeticException: / by zero")
+    >>> first_line(
+    ...     "Py4JJavaError: An error occurred while calling o602.sql.\n"
+    ...     ": java.lang.ArithmeticException: / by zero"
+    ... )
     'java.lang.ArithmeticException: / by zero'
     """
     first, *others = [line.strip() for line in message.splitlines() if line.strip()] or [""]

@@ -20,7 +20,8 @@ from strandline.store.schema.snapshot_views import snapshot_lineage_from
 _OF_MAKERS = f"""
 SELECT * FROM snapshot_uses WHERE (flags & {NOT_THE_LAST}) = 0 AND run_id IN (
        SELECT run_id FROM snapshot_uses WHERE direction = 1 AND dataset_id IN (
-              SELECT id FROM datasets WHERE canonical_id IN (SELECT canonical_id FROM datasets WHERE id = :id)))"""
+              SELECT id FROM datasets WHERE canonical_id IN (
+                     SELECT canonical_id FROM datasets WHERE id = :id)))"""
 
 
 _RESTORES = """
@@ -126,9 +127,11 @@ def _id(row: Any) -> str:
 @cache
 def _uses() -> TextClause:
     columns = """used.run_id, used.told_barrier, used.direction, used.dataset_id,
-                 used.snapshot_id, used.approximate_id, used.observed, used.from_snapshot_id, used.flags, used.named_id"""
+                 used.snapshot_id, used.approximate_id, used.observed, used.from_snapshot_id,
+                 used.flags, used.named_id"""
     query = f"""SELECT {columns}, place.namespace, place.name
-                  FROM ({snapshot_lineage_from(_OF_MAKERS)}) AS used JOIN datasets place ON place.id = used.dataset_id
+                  FROM ({snapshot_lineage_from(_OF_MAKERS)}) AS used
+                  JOIN datasets place ON place.id = used.dataset_id
                  ORDER BY used.at"""
     return text(query).bindparams(bindparam("id", type_=BigInteger))
 

@@ -304,7 +304,8 @@ WITH owning AS (
         GROUP BY job_id, owner_id),
      ordered AS (
        SELECT owners.*, first_value(application_id) OVER (
-                PARTITION BY job_id ORDER BY newest_at DESC, first_at DESC, owner_id DESC) AS newest_id
+                PARTITION BY job_id
+                ORDER BY newest_at DESC, first_at DESC, owner_id DESC) AS newest_id
          FROM owners),
      placed AS (
        SELECT ordered.*, row_number() OVER (

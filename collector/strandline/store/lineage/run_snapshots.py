@@ -46,7 +46,8 @@ def _uses() -> TextClause:
         SELECT * FROM snapshot_uses WHERE run_id = :run AND direction = :direction
          ORDER BY barrier DESC LIMIT {MOST_USES}"""
     query = f"""
-        SELECT named_id, snapshot_id, barrier, observed FROM ({snapshot_lineage_from(newest)}) AS used
+        SELECT named_id, snapshot_id, barrier, observed
+          FROM ({snapshot_lineage_from(newest)}) AS used
          WHERE snapshot_id IS NOT NULL ORDER BY told_barrier DESC, snapshot_id"""
     return text(query).bindparams(
         bindparam("run", type_=BigInteger), bindparam("direction", type_=Integer)

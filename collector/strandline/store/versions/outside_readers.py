@@ -299,9 +299,11 @@ def _last_uses(dialect: str) -> TextClause:
     """
     uses = f"""
         SELECT * FROM snapshot_uses
-         WHERE run_id = :run AND direction = {SOURCE} AND {among_text(dialect, "dataset_id + 0", "names")} AND at >= :since
+         WHERE run_id = :run AND direction = {SOURCE}
+           AND {among_text(dialect, "dataset_id + 0", "names")} AND at >= :since
            AND NOT EXISTS (SELECT 1 FROM job_barriers skipped
-                            WHERE skipped.run_id = snapshot_uses.run_id AND skipped.barrier = snapshot_uses.barrier
+                            WHERE skipped.run_id = snapshot_uses.run_id
+                              AND skipped.barrier = snapshot_uses.barrier
                               AND skipped.phase = 1)
          ORDER BY barrier DESC, at DESC LIMIT {MOST_USES}"""
     query = f"""

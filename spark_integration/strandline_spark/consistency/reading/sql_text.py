@@ -94,7 +94,8 @@ class Text:
     def at(self, source_of: Callable[[Mentioned], str | None]) -> str:
         """Return the text with the sources that `source_of` gives in place of its tables.
 
-        >>> text = Text("SELECT * FROM bank.credits c", (Mentioned(("bank", "credits"), 14, 26, aliased=True),))
+        >>> mentioned = Mentioned(("bank", "credits"), 14, 26, aliased=True)
+        >>> text = Text("SELECT * FROM bank.credits c", (mentioned,))
         >>> text.at(lambda table: f"{table.name} VERSION AS OF 7")
         'SELECT * FROM `bank`.`credits` VERSION AS OF 7 c'
         """

@@ -17,8 +17,14 @@ from strandline_spark.openlineage.redaction import clean_address
 _LOG = logging.getLogger("strandline")
 _WAYS_OUT = {
     401: "it wants an API key: {}",
-    403: "the API key is not allowed to send events: the collector's `strandline keys` says what it may",
-    404: "nothing takes events at this path: is spark.openlineage.transport.url, or .endpoint, right?",
+    403: (
+        "the API key is not allowed to send events: "
+        "the collector's `strandline keys` says what it may"
+    ),
+    404: (
+        "nothing takes events at this path: "
+        "is spark.openlineage.transport.url, or .endpoint, right?"
+    ),
 }
 _NO_KEY = "spark.openlineage.transport.auth.apiKey (or spark.strandline.collector.token) is not set"
 _WRONG_KEY = (

@@ -132,7 +132,8 @@ class HttpTransport:
 
     @property
     def _place(self) -> str:
-        return f"{self._url.scheme}://{self._url.hostname}:{self._url.port or self._url.scheme}{self._url.path}"
+        url = self._url
+        return f"{url.scheme}://{url.hostname}:{url.port or url.scheme}{url.path}"
 
     @property
     def _target(self) -> str:
@@ -223,7 +224,8 @@ def http_of(conf: Mapping[str, str]) -> HttpTransport:
     query = urlencode(_under(conf, "urlParams."))
     return HttpTransport(
         HttpConf(
-            url=f"{parts.scheme}://{parts.netloc}{path}{'/' if endpoint else ''}{endpoint.lstrip('/')}"
+            url=f"{parts.scheme}://{parts.netloc}{path}"
+            + (f"/{endpoint.lstrip('/')}" if endpoint else "")
             + (f"?{query}" if query else ""),
             timeout=_seconds(conf),
             headers={**_under(conf, "headers."), **_authorization(conf)},

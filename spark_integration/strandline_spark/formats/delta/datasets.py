@@ -430,8 +430,10 @@ def newest_from(version: int, exists: Callable[[int], bool]) -> int:
 
     In steps that double, then halve.
 
-    >>> newest_from(-1, lambda version: version <= 9_999), newest_from(7, lambda version: version <= 7)
-    (9999, 7)
+    >>> newest_from(-1, lambda version: version <= 9_999)
+    9999
+    >>> newest_from(7, lambda version: version <= 7)
+    7
     """
     step = 1
     while exists(version + step):
@@ -535,7 +537,8 @@ def leaves_no_rows(info: Mapping[str, Any]) -> bool:
 
     >>> leaves_no_rows({"operation": "CREATE TABLE"})
     True
-    >>> leaves_no_rows({"operation": "CREATE TABLE AS SELECT", "operationMetrics": {"numOutputRows": "3"}})
+    >>> metrics = {"numOutputRows": "3"}
+    >>> leaves_no_rows({"operation": "CREATE TABLE AS SELECT", "operationMetrics": metrics})
     False
     """
     operation, metrics = str(info.get("operation")), info.get("operationMetrics") or {}
