@@ -91,7 +91,7 @@ docs: .venv/.docs .venv/.dev ## the site of docs/ into .cache/site, with every l
 	@NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build --strict
 	@echo ".cache/site/index.html"
 
-reference: .venv/.dev ## the tables of settings and metrics in docs/reference, from the program
+reference: .venv/.dev ## the tables of settings, metrics and Spark conf in docs/reference, from the program
 	@$(PY) -m docs.generated --write
 
 audit: .venv/.audit ## known vulnerabilities of what is locked; the image's bill of materials into dist/

@@ -21,6 +21,7 @@ from strandline.cli import actions_of, parser_of
 from strandline.cli.declarations import GROUPS
 from strandline.metrics import Metrics
 from strandline.settings import KAFKA_SECURITY, PREFIX, declared
+from strandline_spark.conf_keys import declared_keys
 
 Lines = Iterator[str]
 REFERENCE = Path(__file__).resolve().parent / "reference"
@@ -107,6 +108,13 @@ def metrics() -> Lines:
             yield _row(f"`{name}{labels}`", family.type, family.documentation)
 
 
+def spark_conf() -> Lines:
+    """Yield a row for each key of Spark conf."""
+    yield "| key | default | meaning |\n|---|---|---|"
+    for key in declared_keys():
+        yield _row(f"`{key}`", _code(key.default or None), key.about)
+
+
 def python() -> Lines:
     """Yield signature and docstring of each public name of `strandline_spark`: functions first."""
     for name in sorted(strandline_spark.__all__, key=lambda name: (name[0].isupper(), name)):
@@ -127,7 +135,7 @@ def _code(value: object) -> str:
 
 
 PARTS = {part.__name__: part for part in (commands, rest, python)}
-KEPT = {part.__name__: part for part in (settings, metrics)}
+KEPT = {part.__name__: part for part in (settings, metrics, spark_conf)}
 
 
 def with_part(page: str, name: str) -> str:
@@ -136,9 +144,14 @@ def with_part(page: str, name: str) -> str:
     return f"{page.partition(mark)[0]}{mark}\n\n" + "\n".join(KEPT[name]()) + "\n"
 
 
+def page_of(name: str) -> Path:
+    """Return the page of a kept part."""
+    return REFERENCE / f"{name.replace('_', '-')}.md"
+
+
 def _write_kept() -> None:
     for name in KEPT:
-        page = REFERENCE / f"{name}.md"
+        page = page_of(name)
         page.write_text(with_part(page.read_text(), name))
 
 

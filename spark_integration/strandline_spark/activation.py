@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from strandline_spark.conf import Conf, conf_of
+from strandline_spark.conf_keys import CATALOG_TABLE_LINEAGE
 
 if TYPE_CHECKING:
     from strandline_spark.jvm.claims import Claim
@@ -112,7 +113,8 @@ def _follow_conf(context: Any) -> None:
 
     obey()
     conf = dict(context.getConf().getAll())
-    if any(key.startswith("spark.strandline.") and key.endswith("-lineage") for key in conf):
+    prefix = CATALOG_TABLE_LINEAGE.partition("NAME")[0]
+    if any(key.startswith(prefix) and key.endswith("-lineage") for key in conf):
         from strandline_spark.consistency.catalog_options import announce
 
         announce(conf)

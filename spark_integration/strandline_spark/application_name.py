@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from strandline_spark.conf_keys import APP_NAME
+
 _NAMELESS = {
     "pyspark-shell", "Spark shell", "cli.py", "ipykernel_launcher.py", "colab_kernel_launcher.py",
     "ipython", "dbt",
@@ -23,7 +25,7 @@ def application_name(
     >>> application_name({"spark.app.name": "pyspark-shell"}, {}, "/jobs/nightly.py")
     ('nightly.py', None)
     """
-    name = entries.get("spark.openlineage.appName")
+    name = entries.get(APP_NAME)
     if name:
         return name, None
     name = entries.get("spark.app.name") or "spark"
@@ -35,7 +37,7 @@ def application_name(
             return known, None
     return name, (
         f"the application has no name of its own ({name}), so its jobs share names with those of "
-        "others: set spark.openlineage.appName"
+        f"others: set {APP_NAME}"
     )
 
 

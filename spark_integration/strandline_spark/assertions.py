@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from strandline_spark.conf import COMPLETES
+from strandline_spark.conf_keys import COMPLETES
 
 
 @contextmanager

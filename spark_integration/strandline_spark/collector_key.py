@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-TOKEN_KEY = "spark.strandline.collector.token"
-FILE_KEY = "spark.strandline.collector.token.file"
+from strandline_spark.conf_keys import COLLECTOR_TOKEN, COLLECTOR_TOKEN_FILE
+
 KEY, KEY_FILE = "STRANDLINE_KEY", "STRANDLINE_KEY_FILE"  # as the collector's own commands call them
 
 
@@ -20,14 +20,13 @@ def collector_key(
 ) -> str | None:
     """Return the first key among conf, the conf's file, environment and the environment's file.
 
-    Why a file cannot be
-    read is added to the faults.
+    The reason why a file cannot be read is added to the faults.
 
     >>> collector_key({"spark.strandline.collector.token": "a"}.get, {"STRANDLINE_KEY": "b"})
     'a'
     """
     for value, name, file in (
-        (get(TOKEN_KEY), FILE_KEY, get(FILE_KEY)),
+        (get(COLLECTOR_TOKEN), COLLECTOR_TOKEN_FILE, get(COLLECTOR_TOKEN_FILE)),
         (environ.get(KEY), KEY_FILE, environ.get(KEY_FILE)),
     ):
         found = (value or "").strip() or (_in_file(name, file, faults) if file else None)

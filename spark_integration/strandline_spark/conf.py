@@ -1,7 +1,6 @@
 """The emitter's settings, read once from Spark conf and environment into one frozen object.
 
-`spark.openlineage.*` keys keep the meaning that the OpenLineage Spark listener gives them;
-`spark.strandline.*` are ours. A value that cannot be used is replaced by its default and named in
+`conf_keys` declares the keys. A value that cannot be used is replaced by its default and named in
 `faults`: a wrong setting never stops a job.
 """
 
@@ -12,23 +11,17 @@ import re
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+from strandline_spark import conf_keys as keys
 from strandline_spark.application_name import application_name
 from strandline_spark.collector_key import collector_key
+from strandline_spark.conf_keys import ConfKey
 from strandline_spark.flags import ON
 
-_OPENLINEAGE = "spark.openlineage."
-_STRANDLINE = "spark.strandline."
-JOB_NAME = f"{_STRANDLINE}job.name"  # may be another for each session and statement
-# what it matches is cut from the application's name: a date, a UUID
-REMOVE_PATTERN = f"{_STRANDLINE}job.removePattern"
-# a batch job asserts that its tables show the state of its inputs; likewise for each statement
-COMPLETES = f"{_STRANDLINE}completes"
-_TRANSPORT = _OPENLINEAGE + "transport."
-_FACET_OFF = re.compile(r"spark\.openlineage\.facets\.(.+)\.disabled")
-_TRUE = ON  # what switches something on, everywhere
+_TRANSPORT = keys.TRANSPORT_TYPE.removesuffix("type")
+_FACET_OFF = re.compile(re.escape(keys.FACET_DISABLED).replace("NAME", "(.+)"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,40 +35,36 @@ class Parent:
 
 @dataclass(frozen=True, slots=True)
 class Conf:
-    """Every setting of the emitter, with its default."""
+    """Every setting of the emitter; `conf_keys` says what each means."""
 
     app_name: str
-    app_id: str = ""
+    app_id: str
+    enabled: bool
+    disabled: bool
+    namespace: str
+    parent: Parent | None
+    root: Parent | None
+    transport: Mapping[str, str]
+    job_name: str
+    reads: bool
+    group: str | None
+    completes: bool
+    heartbeat_seconds: float
+    spool_dir: Path
+    spool_bytes: int
+    queue_size: int
+    event_bytes: int
+    recover_batches: int
+    listeners: tuple[str, ...]
+    listener_conf: Mapping[str, str]
+    facets_off: frozenset[str]
+    captured: Mapping[str, str]
+    column_limit: int | None
+    dataset_lineage: bool
+    remove_path: str | None
+    stock_listener: bool
+    faults: tuple[str, ...]
     spark_version: str = ""
-    enabled: bool = False
-    disabled: bool = False
-    namespace: str = "default"
-    parent: Parent | None = None
-    root: Parent | None = None
-    transport: Mapping[str, str] = field(default_factory=dict)
-    job_name: str = "{app}.{output}"
-    reads: bool = False
-    group: str | None = None
-    completes: bool = False
-    heartbeat_seconds: float = 60.0
-    spool_dir: Path = Path()
-    spool_bytes: int = 256 * 1024 * 1024
-    queue_size: int = 1000
-    event_bytes: int = 900_000
-    recover_batches: int = 10
-    listeners: tuple[str, ...] = ()
-    listener_conf: Mapping[str, str] = field(default_factory=dict)
-    facets_off: frozenset[str] = frozenset()
-    captured: Mapping[str, str] = field(
-        default_factory=dict
-    )  # properties of Spark that events tell
-    column_limit: int | None = None  # outputs with more columns are reported without column lineage
-    dataset_lineage: bool = (
-        True  # filters and joins once for the whole output, not with each of its columns
-    )
-    remove_path: str | None = None
-    stock_listener: bool = False
-    faults: tuple[str, ...] = ()
 
 
 def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Conf:
@@ -86,36 +75,36 @@ def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None
     """
     environ = os.environ if environ is None else environ
     faults: list[str] = []
-    parent = _parent(entries, "parent", faults)
+    parent = _parent(entries, keys.PARENT_NAMESPACE, keys.PARENT_NAME, keys.PARENT_RUN_ID, faults)
     return Conf(
         app_name=_app_name(entries, environ, faults),
         app_id=entries.get("spark.app.id", ""),
-        enabled=is_on(entries.get(_STRANDLINE + "enabled")),
-        disabled=is_on(environ.get("OPENLINEAGE_DISABLED"))
-        or is_on(entries.get(_OPENLINEAGE + "disabled")),
-        namespace=entries.get(_OPENLINEAGE + "namespace") or "default",
+        enabled=is_on(entries.get(keys.ENABLED)),
+        disabled=is_on(environ.get("OPENLINEAGE_DISABLED")) or is_on(entries.get(keys.DISABLED)),
+        namespace=_namespace(entries),
         parent=parent,
-        root=_parent(entries, "rootParent", faults) or parent,
+        root=_parent(entries, keys.ROOT_NAMESPACE, keys.ROOT_NAME, keys.ROOT_RUN_ID, faults)
+        or parent,
         transport=_transport(entries, environ, faults),
-        job_name=entries.get(JOB_NAME) or "{app}.{output}",
-        reads=is_on(entries.get(_STRANDLINE + "reads")),
-        group=entries.get(_STRANDLINE + "group") or None,
-        completes=is_on(entries.get(COMPLETES)),
-        heartbeat_seconds=_number(entries, "heartbeat.seconds", 60, faults),
+        job_name=entries.get(keys.JOB_NAME) or keys.JOB_NAME.default,
+        reads=is_on(entries.get(keys.READS)),
+        group=entries.get(keys.GROUP) or None,
+        completes=is_on(entries.get(keys.COMPLETES)),
+        heartbeat_seconds=_number(entries, keys.HEARTBEAT_SECONDS, faults),
         spool_dir=_spool_dir(entries, environ),
-        spool_bytes=int(_number(entries, "spool.bytes", 256 * 1024 * 1024, faults)),
-        queue_size=int(_number(entries, "queue.size", 1000, faults)),
-        event_bytes=int(_number(entries, "event.bytes", 900_000, faults)),
-        recover_batches=int(_number(entries, "recover.batches", 10, faults)),
-        listeners=_names(entries.get(_STRANDLINE + "listeners", "")),
-        listener_conf=dict(entries) if entries.get(_STRANDLINE + "listeners") else {},
+        spool_bytes=int(_number(entries, keys.SPOOL_BYTES, faults)),
+        queue_size=int(_number(entries, keys.QUEUE_SIZE, faults)),
+        event_bytes=int(_number(entries, keys.EVENT_BYTES, faults)),
+        recover_batches=int(_number(entries, keys.RECOVER_BATCHES, faults)),
+        listeners=_names(entries.get(keys.LISTENERS, "")),
+        listener_conf=dict(entries) if entries.get(keys.LISTENERS) else {},
         facets_off=_facets_off(entries),
         captured=_captured(entries),
         column_limit=_column_limit(entries, faults),
         dataset_lineage=is_on(
-            entries.get(_OPENLINEAGE + "columnLineage.datasetLineageEnabled", "true")
+            entries.get(keys.DATASET_LINEAGE_ENABLED, keys.DATASET_LINEAGE_ENABLED.default)
         ),
-        remove_path=_pattern(entries, _OPENLINEAGE + "dataset.removePath.pattern", faults),
+        remove_path=_pattern(entries, keys.REMOVE_PATH_PATTERN, faults),
         stock_listener="io.openlineage.spark" in entries.get("spark.extraListeners", ""),
         faults=tuple(faults),
     )
@@ -123,7 +112,7 @@ def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None
 
 def is_on(value: str | None) -> bool:
     """Return whether a setting's value switches it on."""
-    return (value or "").strip().lower() in _TRUE
+    return (value or "").strip().lower() in ON
 
 
 def _names(value: str) -> tuple[str, ...]:
@@ -132,33 +121,32 @@ def _names(value: str) -> tuple[str, ...]:
     )
 
 
-def _number(entries: Mapping[str, str], key: str, default: int, faults: list[str]) -> float:
-    value = entries.get(_STRANDLINE + key)
+def _number(entries: Mapping[str, str], key: ConfKey, faults: list[str]) -> float:
+    value = entries.get(key)
+    default = float(key.default)
     if value is None:
         return default
     try:
         number = float(value)
     except ValueError:
-        faults.append(f"{_STRANDLINE}{key}: {value!r} is not a number: {default} is used")
+        faults.append(f"{key}: {value!r} is not a number: {key.default} is used")
         return default
     if not 0 < number < float("inf"):
-        faults.append(f"{_STRANDLINE}{key}: {value} is not above 0: {default} is used")
+        faults.append(f"{key}: {value} is not above 0: {key.default} is used")
         return default
     return number
 
 
 def _captured(entries: Mapping[str, str]) -> Mapping[str, str]:
-    names = _names(entries.get(_OPENLINEAGE + "capturedProperties", "spark.master,spark.app.name"))
+    names = _names(entries.get(keys.CAPTURED_PROPERTIES, keys.CAPTURED_PROPERTIES.default))
     return {name: entries[name] for name in names if name in entries}
 
 
 def _column_limit(entries: Mapping[str, str], faults: list[str]) -> int | None:
-    value = entries.get(_OPENLINEAGE + "columnLineage.schemaSizeLimit")
+    value = entries.get(keys.SCHEMA_SIZE_LIMIT)
     if value is None or value.isdigit():
         return int(value) if value else None
-    faults.append(
-        f"{_OPENLINEAGE}columnLineage.schemaSizeLimit: {value!r} is not a number: there is no limit"
-    )
+    faults.append(f"{keys.SCHEMA_SIZE_LIMIT}: {value!r} is not a number: there is no limit")
     return None
 
 
@@ -182,29 +170,34 @@ def _app_name(entries: Mapping[str, str], environ: Mapping[str, str], faults: li
     `spark.openlineage.appName` counts as it stands. Of another name, what
     `spark.strandline.job.removePattern` matches is cut, unless nothing would be left.
     """
-    pattern = _pattern(entries, REMOVE_PATTERN, faults)
+    pattern = _pattern(entries, keys.REMOVE_PATTERN, faults)
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     name, warning = application_name(entries, environ, script)
     if warning is not None:
         faults.append(warning)
-    if pattern is None or entries.get(_OPENLINEAGE + "appName"):
+    if pattern is None or entries.get(keys.APP_NAME):
         return name
     return re.sub(pattern, "", name) or name
 
 
-def _parent(entries: Mapping[str, str], prefix: str, faults: list[str]) -> Parent | None:
-    namespace, name, run_id = (
-        entries.get(f"{_OPENLINEAGE}{prefix}{part}")
-        for part in ("JobNamespace", "JobName", "RunId")
-    )
+def _namespace(entries: Mapping[str, str]) -> str:
+    return entries.get(keys.NAMESPACE) or keys.NAMESPACE.default
+
+
+def _parent(
+    entries: Mapping[str, str],
+    namespace_key: str,
+    name_key: str,
+    run_key: str,
+    faults: list[str],
+) -> Parent | None:
+    name, run_id = entries.get(name_key), entries.get(run_key)
     if not (name and run_id):
         return None
     if not re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", run_id):
-        faults.append(
-            f"{_OPENLINEAGE}{prefix}RunId: {run_id!r} is not a UUID: the parent is not reported"
-        )
+        faults.append(f"{run_key}: {run_id!r} is not a UUID: the parent is not reported")
         return None
-    return Parent(namespace or entries.get(_OPENLINEAGE + "namespace") or "default", name, run_id)
+    return Parent(entries.get(namespace_key) or _namespace(entries), name, run_id)
 
 
 def _transport(
@@ -215,7 +208,7 @@ def _transport(
         for key, value in entries.items()
         if key.startswith(_TRANSPORT)
     }
-    url = entries.get(_STRANDLINE + "collector.url")
+    url = entries.get(keys.COLLECTOR_URL)
     if found.get("type", "http") == "http" and url and found.get("url", url) == url:
         named = {
             "auth.apiKey",
@@ -227,7 +220,7 @@ def _transport(
 
 
 def _spool_dir(entries: Mapping[str, str], environ: Mapping[str, str]) -> Path:
-    if given := entries.get(_STRANDLINE + "spool.dir"):
+    if given := entries.get(keys.SPOOL_DIR):
         return Path(given) if not given.startswith("~/") else _home(environ) / given[2:]
     state = environ.get("XDG_STATE_HOME") or _home(environ) / ".local" / "state"
     return Path(state) / "strandline" / "spool"
@@ -247,4 +240,4 @@ def _facets_off(entries: Mapping[str, str]) -> frozenset[str]:
         for key, value in entries.items()
         if (found := _FACET_OFF.fullmatch(key)) and is_on(value)
     }
-    return frozenset(single | set(_names(entries.get(_OPENLINEAGE + "facets.disabled", ""))))
+    return frozenset(single | set(_names(entries.get(keys.FACETS_DISABLED, ""))))

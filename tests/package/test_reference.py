@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from docs.generated import KEPT, PARTS, REFERENCE, with_part
+from docs.generated import KEPT, PARTS, REFERENCE, page_of, with_part
 from strandline.cli.declarations import COMMANDS
 
 
@@ -17,7 +17,7 @@ def test_each_generated_part_stands_in_one_page() -> None:
 
 @pytest.mark.parametrize("name", KEPT)
 def test_kept_part_is_what_the_program_declares(name: str) -> None:
-    page = (REFERENCE / f"{name}.md").read_text()
+    page = page_of(name).read_text()
 
     assert page == with_part(page, name), "make reference writes it anew"
 
@@ -29,6 +29,10 @@ def test_generated_parts_show_what_the_program_declares() -> None:
     assert (
         "| `strandline_events_total{source, outcome}` | counter | Events: stored, duplicate, dead "
         "letter, unread (a fault of ours), tombstone (without a value) |" in parts["metrics"]
+    )
+    assert (
+        "| `spark.strandline.reads` | `false` | report actions that only read (`collect`, `show`) |"
+        in parts["spark_conf"]
     )
     assert {f"### strandline {name}\n" for name in COMMANDS} <= {*parts["commands"]}
     assert "### GET /api/v2/lineage\n" in parts["rest"]

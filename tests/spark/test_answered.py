@@ -9,7 +9,7 @@ import pytest
 
 from fixtures.spark_lake.analysis import PATIENCE, next_event
 from strandline_spark import completes
-from strandline_spark.conf import COMPLETES, JOB_NAME
+from strandline_spark.conf_keys import COMPLETES, JOB_NAME
 from strandline_spark.jvm.client import Jvm, class_name, kept
 from strandline_spark.jvm.event_answers import (
     WAIT,

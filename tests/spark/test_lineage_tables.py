@@ -23,11 +23,11 @@ from strandline.store.catalog.proposal_tables import TABLES, columns_of, rows_of
 from strandline.store.catalog.proposal_tables import WITH_HISTORY as WITH_HISTORY_THERE
 from strandline.store.sql.engine import make_engine
 from strandline_spark import lineage_tables
-from strandline_spark.consistency.collector import URL_KEY, ConfigurationError
+from strandline_spark.conf_keys import COLLECTOR_TOKEN, COLLECTOR_URL
+from strandline_spark.consistency.collector import ConfigurationError
 from strandline_spark.sources.lineage_columns import COLUMNS, WITH_HISTORY, values_of
 from strandline_spark.sources.lineage_columns import columns_of as columns_here
 
-TOKEN_KEY = "spark.strandline.collector.token"
 BIG = "9007199254740993"  # a double has no place for it
 
 
@@ -69,8 +69,8 @@ def session(lake: Any, world: Any) -> Iterator[Any]:
     """A session whose conf names the collector."""
     url, key, _ = world
     spark = lake.newSession()
-    spark.conf.set(URL_KEY, url)
-    spark.conf.set(TOKEN_KEY, key)
+    spark.conf.set(COLLECTOR_URL, url)
+    spark.conf.set(COLLECTOR_TOKEN, key)
     yield spark
     for view in spark.catalog.listTables():
         if view.isTemporary:
@@ -263,8 +263,8 @@ def test_a_failed_read_says_why(tables: Any, options: dict[str, str], reason: st
 @pytest.mark.spark
 def test_wrong_key_is_reported(lake: Any, world: Any) -> None:
     spark = lake.newSession()
-    spark.conf.set(URL_KEY, world[0])
-    spark.conf.set(TOKEN_KEY, "wrong")
+    spark.conf.set(COLLECTOR_URL, world[0])
+    spark.conf.set(COLLECTOR_TOKEN, "wrong")
     lineage_tables(spark)
     with pytest.raises(PySparkException) as error:
         spark.table("catalog_options").collect()
@@ -279,4 +279,4 @@ def test_missing_address_names_its_setting(lake: Any, caplog: pytest.LogCaptureF
     with caplog.at_level(logging.WARNING), pytest.raises(ConfigurationError) as error:
         lineage_tables(spark)
 
-    assert str(error.value).startswith(f"{URL_KEY}: is not set")
+    assert str(error.value).startswith(f"{COLLECTOR_URL} is not set")

@@ -14,12 +14,17 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from strandline_spark.conf_keys import (
+    CATALOG_DATA_LINEAGE,
+    CATALOG_TABLE_LINEAGE,
+    COLLECTOR_URL,
+)
 from strandline_spark.consistency.collector import Collector, CollectorAwayError, ConsistencyError
 
 _LOG = logging.getLogger("strandline")
-_KEY = re.compile(
-    r"spark\.strandline\.catalog\.(?P<catalog>.+)\.(?P<key>table-lineage|data-lineage)"
-)
+_PREFIX = CATALOG_TABLE_LINEAGE.partition("NAME")[0]
+_KEYS = tuple(key.rpartition(".")[2] for key in (CATALOG_TABLE_LINEAGE, CATALOG_DATA_LINEAGE))
+_KEY = re.compile(rf"{re.escape(_PREFIX)}(?P<catalog>.+)\.(?P<key>{'|'.join(_KEYS)})")
 _ATTEMPTS, _PAUSE = 60, 5.0
 
 
@@ -56,8 +61,8 @@ def announce(conf: Mapping[str, str]) -> None:
         return
     if collector is None:
         _LOG.warning(
-            "strandline: options of catalogs in the conf are not sent: "
-            "no spark.strandline.collector.url"
+            "strandline: options of catalogs in the conf are not sent: %s is not set",
+            COLLECTOR_URL,
         )
         return
     threading.Thread(

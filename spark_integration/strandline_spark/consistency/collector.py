@@ -30,9 +30,12 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 from pyspark.sql import SparkSession
 
 from strandline_spark.collector_key import collector_key
-
-_TRANSPORT = "spark.openlineage.transport."
-URL_KEY = "spark.strandline.collector.url"
+from strandline_spark.conf_keys import (
+    COLLECTOR_URL,
+    TRANSPORT_KEY,
+    TRANSPORT_TYPE,
+    TRANSPORT_URL,
+)
 
 
 class ConsistencyError(Exception):
@@ -138,7 +141,7 @@ class Collector:
 
     def __init__(self, url: str, token: str | None = None, seconds: float = 10.0) -> None:
         if urlsplit(url).scheme not in ("http", "https"):
-            raise ConfigurationError(f"{URL_KEY}: {url!r} is no http or https address")
+            raise ConfigurationError(f"{COLLECTOR_URL}: {url!r} is no http or https address")
         self.url = url.rstrip("/")
         self.token = token
         self._seconds = seconds
@@ -154,10 +157,10 @@ class Collector:
 
         By its own key, else the address to which events go over HTTP.
         """
-        url, token = get(URL_KEY), collector_key(get, os.environ)
-        if not url and get(f"{_TRANSPORT}type") in (None, "http"):
-            url = get(f"{_TRANSPORT}url")
-            token = token or get(f"{_TRANSPORT}auth.apiKey")
+        url, token = get(COLLECTOR_URL), collector_key(get, os.environ)
+        if not url and get(TRANSPORT_TYPE) in (None, "http"):
+            url = get(TRANSPORT_URL)
+            token = token or get(TRANSPORT_KEY)
         return cls(url, token) if url else None
 
     def ask(

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from strandline_spark.conf import COMPLETES, JOB_NAME, is_on
+from strandline_spark.conf import is_on
+from strandline_spark.conf_keys import COMPLETES, JOB_NAME
 from strandline_spark.jvm.class_names import (
     PHYSICAL_PLAN,
     SCALA_MAP,

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from strandline_spark.conf import JOB_NAME, Conf
+from strandline_spark.conf import Conf
+from strandline_spark.conf_keys import JOB_NAME
 from strandline_spark.extraction.aligned_outputs import AlignedOutput, aligned_output, is_finished
 from strandline_spark.jvm.iceberg_snapshot import Commit
 from strandline_spark.jvm.streaming_query import StreamHandle

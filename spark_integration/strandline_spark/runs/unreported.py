@@ -24,7 +24,7 @@ from pyspark import __version__ as spark_version
 from pyspark.errors import AnalysisException, ParseException
 
 from strandline_spark.columns.expression import in_quotes
-from strandline_spark.conf import JOB_NAME
+from strandline_spark.conf_keys import JOB_NAME
 from strandline_spark.extraction.unreported_statements import RefusedWrite, SqlText, Unreported
 from strandline_spark.formats.catalog_tables import SESSION_CATALOG
 from strandline_spark.jvm.class_names import CURRENT

@@ -14,7 +14,8 @@ from urllib.parse import quote
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from strandline_spark.consistency.collector import URL_KEY, Collector, ConfigurationError
+from strandline_spark.conf_keys import COLLECTOR_URL
+from strandline_spark.consistency.collector import Collector, ConfigurationError
 from strandline_spark.sources.lineage_columns import (
     STATES,
     Value,
@@ -54,7 +55,7 @@ class LineageSource(DataSource):  # type: ignore[misc]  # pyspark has no types h
         if not url:
             raise ConfigurationError(
                 "strandline_lineage: which collector? Give the option url, or set "
-                f"{URL_KEY} and call strandline_spark.lineage_tables(spark)"
+                f"{COLLECTOR_URL} and call strandline_spark.lineage_tables(spark)"
             )
         own = self.collector_url is not None and url.rstrip("/") == self.collector_url.rstrip("/")
         return Collector(url, self.collector_token if own else None)

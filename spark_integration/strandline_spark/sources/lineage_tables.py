@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from strandline_spark.consistency.collector import URL_KEY, Collector, ConfigurationError
+from strandline_spark.conf_keys import COLLECTOR_URL
+from strandline_spark.consistency.collector import Collector, ConfigurationError
 from strandline_spark.sources.lineage_columns import COLUMNS, WITH_HISTORY
 
 
@@ -27,7 +28,7 @@ def lineage_tables(spark: SparkSession) -> tuple[str, ...]:
     collector = Collector.of(spark)
     if collector is None:
         raise ConfigurationError(
-            f"{URL_KEY}: is not set, so it is not known whose lineage tables are meant"
+            f"{COLLECTOR_URL} is not set: set it to the collector whose lineage you want to read"
         )
     _register(spark, collector)
     views = {name: (name, "running") for name in COLUMNS} | {

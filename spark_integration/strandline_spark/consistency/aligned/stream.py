@@ -17,6 +17,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from strandline_spark.conf_keys import GROUP, JOB_NAME
 from strandline_spark.consistency.aligned.checkpoints import Alignment, Checkpoints, NotAlignedError
 from strandline_spark.consistency.aligned.decisions import FEW
 from strandline_spark.consistency.aligned.inputs import InputsLateError
@@ -95,7 +96,7 @@ def aligned_stream(
         inputs=named,
         output=table,
         transform=transform,
-        group=group or spark.conf.get("spark.strandline.group", None),
+        group=group or spark.conf.get(GROUP, None),
         changes=frozenset(changes),
         mode=mode,
         job=_job(spark, query_name),
@@ -156,7 +157,7 @@ def _job(spark: SparkSession, query_name: str) -> tuple[str, str]:
 
     Only the template of names may be the session's.
     """
-    from strandline_spark.conf import JOB_NAME, conf_of
+    from strandline_spark.conf import conf_of
     from strandline_spark.model.job_names import job_name
 
     conf = conf_of(dict(spark.sparkContext.getConf().getAll()))

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 from pyspark.sql.sql_formatter import SQLStringFormatter
 
+from strandline_spark.conf_keys import CATALOG_CONSISTENCY, CONSISTENCY
 from strandline_spark.consistency.reading.plain import PLAIN, plain_sql
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 # What reads plans is imported by the first statement that is read at a version: a session that sets
 # no consistency does not wait for it.
 
-_ALL = "spark.strandline.consistency"
-_PREFIX, _SUFFIX = "spark.strandline.catalog.", ".consistency"
+_PREFIX, _, _SUFFIX = CATALOG_CONSISTENCY.partition("NAME")
 _LEVELS = ("strong", "weak")
 _TABLE_PARAMETERS = ("table", "tableName", "name")
 
@@ -45,10 +45,10 @@ def levels_of(conf: Callable[[str], str | None], catalogs: Iterable[str]) -> dic
     levels = {}
     for catalog in catalogs:
         key = f"{_PREFIX}{catalog}{_SUFFIX}"
-        level = conf(key) or conf(_ALL) or "latest"
-        if level not in (*_LEVELS, "latest"):
+        level = conf(key) or conf(CONSISTENCY) or CONSISTENCY.default
+        if level not in (*_LEVELS, CONSISTENCY.default):
             raise ValueError(f"{key}: {level!r} is none of latest, {', '.join(_LEVELS)}")
-        if level != "latest":
+        if level != CONSISTENCY.default:
             levels[catalog] = level
     return levels
 
@@ -169,7 +169,7 @@ def _catalogs_in_conf(spark: SparkSession) -> set[str]:
 
 def _has_consistency(spark: SparkSession) -> bool:
     """Return whether the session's conf names a consistency."""
-    return any(key == _ALL or key.endswith(_SUFFIX) for key in _keys_of(spark))
+    return any(key == CONSISTENCY or key.endswith(_SUFFIX) for key in _keys_of(spark))
 
 
 def _keys_of(spark: SparkSession) -> list[str]:

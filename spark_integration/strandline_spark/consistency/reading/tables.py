@@ -19,9 +19,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from strandline_spark.conf_keys import COLLECTOR_URL
 from strandline_spark.consistency.certificates import faults_of
 from strandline_spark.consistency.collector import (
-    URL_KEY,
     CertificateError,
     Collector,
     ConfigurationError,
@@ -151,7 +151,7 @@ def read_consistent(
     collector = Collector.of(spark)
     if collector is None:
         raise ConfigurationError(
-            f"{URL_KEY} is not set: only the collector knows which snapshots belong together"
+            f"{COLLECTOR_URL} is not set: only the collector knows which snapshots belong together"
         )
     wanted, plain = _identified(spark, names)
     question = {"consistency": consistency, "leaseSeconds": lease_seconds}

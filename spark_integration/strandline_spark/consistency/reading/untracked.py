@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
+from strandline_spark.conf_keys import CATALOG_UNTRACKED
+
 _WORDS = ("refuse", "latest")
 
 
@@ -32,11 +34,11 @@ def untracked_word(conf: Callable[[str], str | None], table: str) -> str:
     ('latest', 'refuse')
     """
     catalog, _, rest = table.partition(".")
-    key = f"spark.strandline.catalog.{catalog}.untracked"
+    key = CATALOG_UNTRACKED.replace("NAME", catalog)
     for one in (f"{key}.{rest}", key):
         word = conf(one)
         if word is not None:
             if word not in _WORDS:
                 raise ValueError(f"{one}: {word!r} is none of {', '.join(_WORDS)}")
             return word
-    return "refuse"
+    return CATALOG_UNTRACKED.default
