@@ -12,7 +12,7 @@ import sys
 from deploy import jars
 
 
-def faults(java: bool = True) -> list[str]:
+def faults(*, java: bool = True) -> list[str]:
     """Return the missing things, each with its remedy. `java`: whether that is needed."""
     lacks = []
     if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:

@@ -24,7 +24,7 @@ class Round:
     called: str
     found: Expiry
 
-    def carry_out(self, tables: IcebergTables, say: Say, tags: bool = True) -> int:
+    def carry_out(self, tables: IcebergTables, say: Say, *, tags: bool = True) -> int:
         """Drop what is expirable; the number of snapshots that went."""
         if tags:
             came, went = tables.pin(self.called, self._pinned())

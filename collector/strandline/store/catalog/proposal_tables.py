@@ -46,7 +46,7 @@ def table_called(name: str) -> str:
 
 def columns_of(connection: Connection, table: str, *, history: bool) -> list[str]:
     """The names of the table's columns."""
-    with connection.execute(text(f"{_query(table, history)} LIMIT 0")) as found:
+    with connection.execute(text(f"{_query(table, history=history)} LIMIT 0")) as found:
         return list(found.keys())
 
 
@@ -56,14 +56,14 @@ def rows_of(connection: Connection, table: str, *, history: bool) -> Iterator[di
     Ids are text.
     """
     places = range(1, len(columns_of(connection, table, history=history)) + 1)
-    query = f"{_query(table, history)} ORDER BY {', '.join(map(str, places))}"
+    query = f"{_query(table, history=history)} ORDER BY {', '.join(map(str, places))}"
     streamed = connection.execution_options(stream_results=True, yield_per=AT_ONCE)
     with streamed.execute(text(query)) as found:
         for row in found.mappings():
             yield {name: _as_json(name, value) for name, value in row.items()}
 
 
-def _query(table: str, history: bool) -> str:
+def _query(table: str, *, history: bool) -> str:
     return f"SELECT * FROM {WITH_HISTORY.get(table, table) if history else table}"
 
 
