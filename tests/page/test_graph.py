@@ -86,6 +86,36 @@ def test_hub_is_drawn_in_few_boxes_of_readable_size(hub_tab: Tab) -> None:
     assert hub_tab.faults == []
 
 
+OVERLAPS = """() => { const box = one => one.getBoundingClientRect();
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  const boxes = [...document.querySelectorAll('.node')];
+  const outside = boxes.flatMap(node => [...node.querySelectorAll('text')].filter(
+    text => box(text).right > box(node.querySelector('.box:not(.behind)')).right)).map(text => text.textContent);
+  const behind = [...document.querySelectorAll('.edge-label')].filter(
+    label => boxes.some(node => meet(box(label), box(node)))).map(label => label.textContent);
+  return [outside, behind]; }"""
+
+
+def test_titles_stay_in_their_boxes_and_numbers_beside_theirs(
+    browser: Any, empty_address: str
+) -> None:
+    """Jobs are called as the OpenLineage listener calls them: their names fill the widest box."""
+    world = World(datetime.now(UTC))
+    name = "balancer.replace_data.lake_bank_balances"
+    with client_of(empty_address, "") as client:
+        for number in range(40):
+            job = f"{name}_{number}"
+            event = world.event("COMPLETE", 90 - number, job, [], [table("hub", ["id"])], run=job)
+            client.post("/api/v1/lineage", json=event).raise_for_status()
+    for tab in tab_of(browser, empty_address):
+        page = tab.open(f"/graph?node={HUB}")
+        assert page.locator(".edge-label").all_text_contents() == ["29"]
+        assert page.evaluate(OVERLAPS) == [[], []]
+
+        page = tab.open(f"/graph?node=job:shop:{name}_1")
+        assert page.evaluate(OVERLAPS) == [[], []]
+
+
 def test_narrow_screen_says_how_much_of_the_graph_it_lists(browser: Any, hub_address: str) -> None:
     for tab in tab_of(browser, hub_address, viewport={"width": 390, "height": 844}):
         page = tab.open(f"/graph?node={HUB}")

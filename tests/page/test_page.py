@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from fixtures.servers import SETTINGS, serving
+from fixtures.servers import SETTINGS, client_of, serving
 from page.conftest import Tab, tab_of
 from strandline.store.sql.engine import make_engine
 from worlds.company import HOSTILE, World, run_id, snapshot_id, table
@@ -222,9 +222,10 @@ def test_a_table_without_barriers_has_no_delay(tab: Tab) -> None:
     page = tab.open("/table?namespace=file&name=/lake/shop/report&tab=delay")
 
     assert page.inner_text(".note") == (
-        "Its delay is not known. lake.shop.report: untracked: no job that carries barriers writes it, "
-        "and it is not a base table of a group: it has no barriers."
+        "Its delay is not known: it has no barriers. A table has them as the base table of a group, "
+        "or where one job that carries barriers writes it."
     )
+    assert tab.faults == []
 
 
 def test_a_run_shows_the_snapshots_that_it_read_and_made(tab: Tab) -> None:
@@ -627,6 +628,130 @@ def test_application_whose_events_give_no_span_shows_the_runs_below_it(
         page = tab.open(f"/run?id={run_id('app')}")
 
         assert "1 run below it" in page.inner_text("main")
+        assert tab.faults == []
+
+
+def below(above: str) -> dict[str, Any]:
+    """Return the run facets of a run below the run of a job of the world."""
+    job = {"namespace": "shop", "name": above}
+    facet = {"_producer": "page", "_schemaURL": "page", "run": {"runId": run_id(above)}, "job": job}
+    return {"parent": facet}
+
+
+def dag_with_steps(world: World) -> list[dict[str, Any]]:
+    """Return a DAG with 6 tasks; below one of them an application with a statement that failed."""
+    return [
+        *(
+            world.event("COMPLETE", 60, f"dag.task_{number}", run_facets=below("dag"))
+            for number in range(6)
+        ),
+        world.event("COMPLETE", 58, "app", run_facets=below("dag.task_0")),
+        world.event(
+            "COMPLETE",
+            57,
+            "app.good",
+            [table("orders", ["id"])],
+            [table("sums", ["id"])],
+            run_facets=below("app"),
+        ),
+        world.event("FAIL", 56, "app.bad", run_facets=below("app")),
+        world.event("START", 70, "dag"),
+        world.event("COMPLETE", 50, "dag"),
+    ]
+
+
+def test_folded_dag_counts_and_names_what_failed_on_any_level(
+    browser: Any, empty_address: str
+) -> None:
+    for tab in tab_of(browser, empty_address):
+        for event in dag_with_steps(World(datetime.now(UTC))):
+            tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        for path, noun in (("/", "run"), ("/runs", "run"), ("/jobs", "job")):
+            page = tab.open(path)
+            page.wait_for_selector("tr:has-text('below it')")
+            row = page.locator("tr:has-text('below it')").inner_text()
+            assert f"▸ 9 {noun}s below it, 1 failed" in row
+
+        page = tab.open(f"/run?id={run_id('dag')}")
+        page.wait_for_selector("h2:has-text('Read') + div td")
+        text = page.inner_text("main")
+        assert "9 runs below it, 1 failed, in " in text
+        assert "Failed further below: app.bad" in text
+        assert page.locator("h2:text-is('Read') + div tbody tr").all_inner_texts() == [
+            "file:/lake/shop/orders\t"
+        ]
+        assert page.locator("h2:text-is('Wrote') + div tbody tr").all_inner_texts() == [
+            "file:/lake/shop/sums\t"
+        ]
+        assert tab.faults == []
+
+
+def test_first_screen_lists_several_applications_whatever_runs_below_them(
+    browser: Any, empty_address: str
+) -> None:
+    world = World(datetime.now(UTC))
+    for tab in tab_of(browser, empty_address):
+        for hour, application in enumerate(("first", "second"), 1):
+            for event in (
+                world.event("START", 3600 * hour, application),
+                *(
+                    world.event(
+                        "COMPLETE",
+                        3600 * hour - 1,
+                        f"{application}.{number}",
+                        run_facets=below(application),
+                    )
+                    for number in range(20)
+                ),
+                world.event("COMPLETE", 3600 * hour - 2, application),
+            ):
+                tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        page = tab.open("/")
+        page.wait_for_selector("tr:has-text('first')")
+
+        names = [row[0] for row in cells_of(page)]
+        assert names == ["first▸ 20 runs below it", "second▸ 20 runs below it"]
+
+
+def test_cut_list_says_at_least_how_many_runs_are_below_one(
+    browser: Any, empty_address: str
+) -> None:
+    world = World(datetime.now(UTC))
+    for tab in tab_of(browser, empty_address):
+        with client_of(empty_address, "") as client:
+            client.post("/api/v1/lineage", json=world.event("START", 900, "app"))
+            for number in range(205):
+                event = world.event(
+                    "COMPLETE", 800 - number, f"app.{number}", run_facets=below("app")
+                )
+                client.post("/api/v1/lineage", json=event)
+            client.post("/api/v1/lineage", json=world.event("COMPLETE", 500, "app"))
+
+        page = tab.open("/")
+        page.wait_for_selector("tr:has-text('below it')")
+
+        assert "at least 199 runs below it" in page.inner_text("tbody tr")
+
+
+def test_tables_without_barriers_are_no_fault_of_the_page(browser: Any, empty_address: str) -> None:
+    event = World(datetime.now(UTC)).event(
+        "COMPLETE", 60, "sum", [table("orders", ["id"])], [table("sums", ["id"])]
+    )
+    for tab in tab_of(browser, empty_address):
+        tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        page = tab.open("/table?namespace=file&name=/lake/shop/sums&tab=delay")
+        page.wait_for_selector(".note:has-text('Its delay is not known: it has no barriers.')")
+
+        nodes = "dataset:file:/lake/shop/orders~dataset:file:/lake/shop/sums"
+        page = tab.open(f"/compare?tables={nodes}")
+        page.wait_for_selector(".sentence")
+        assert page.inner_text(".sentence").startswith(
+            "No job with barriers writes all of these tables, so nothing proves"
+        )
+        assert "--" not in page.inner_text(".sentence")
         assert tab.faults == []
 
 

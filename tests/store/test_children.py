@@ -148,6 +148,22 @@ def test_dag_shows_the_edges_of_its_applications_statements(engine: Engine) -> N
     assert found["writes"] == ["dataset:db:b", "dataset:db:c"]
 
 
+def test_stopped_run_below_another_has_not_failed(engine: Engine) -> None:
+    fill(
+        engine,
+        [
+            run("START", 0, "app"),
+            run("ABORT", 1, "app.query", of_run=parent("app")),
+            run("COMPLETE", 2, "app"),
+        ],
+    )
+
+    with reader(engine) as connection:
+        children = job_detail(connection, node_called(connection, "app"), NOW.at)["children"]
+
+    assert (children["runs"], children["failed"], children["failures"]) == (1, 0, [])
+
+
 def test_lists_show_child_failures_with_their_reason(engine: Engine) -> None:
     dag(engine)
 

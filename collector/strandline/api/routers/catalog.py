@@ -15,6 +15,7 @@ from strandline.api.http.answers import JSON, Named, Page
 from strandline.api.http.route import Route, refused
 from strandline.api.http.session import ReadSession, Session
 from strandline.core.openlineage.times import micros_of
+from strandline.core.versions.delays import lag_seconds
 from strandline.errors import ParameterError
 from strandline.questions.catalog import (
     NodeListQuery,
@@ -96,10 +97,16 @@ def get_datasets(query: Annotated[NodeListQuery, InQuery()], session: ReadSessio
 
 @router.get("/datasets/detail", response_model=Detail, responses=refused(404))
 def get_dataset(query: Annotated[NamedQuery, InQuery()], session: ReadSession) -> Answer:
-    """Return a dataset with all its names and facets."""
+    """Return a dataset with all its names and facets.
+
+    `lagSeconds` is the age of the first barrier that a table lacks; null without barriers.
+    """
     with session.connected() as connection:
         dataset_id = dataset_of(connection, query.namespace, query.name)
-        return details.dataset_detail(connection, dataset_id, session.micros)
+        detail = details.dataset_detail(connection, dataset_id, session.micros)
+    with session.follower.model() as model:
+        lag = lag_seconds(model, (detail["namespace"], detail["name"]), session.now.timestamp())
+    return detail | {"lagSeconds": lag}
 
 
 @router.get("/datasets/snapshots", response_model=Page[Snapshot], responses=refused(404))

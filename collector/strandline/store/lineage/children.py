@@ -196,7 +196,7 @@ def _by_job() -> Select[Any]:
     owned = run_owners.join(runs, runs.c.id == run_owners.c.run_id).join(
         jobs, jobs.c.id == run_owners.c.job_id
     )
-    failed = func.sum(case((runs.c.state.in_(FAILED), 1), else_=0))
+    failed = func.sum(case((runs.c.state == states.FAIL, 1), else_=0))
     return (
         select(
             jobs.c.namespace, jobs.c.name, func.count().label("runs"), failed.label("failed"),
@@ -216,7 +216,7 @@ def _failures() -> Select[Any]:
             runs.c.id, runs.c.run_id, runs.c.state, runs.c.ended_at, jobs.c.namespace, jobs.c.name
         )
         .join(jobs, jobs.c.id == runs.c.job_id)
-        .where(among_given(runs.c.id, "runs"), runs.c.state.in_(FAILED))
+        .where(among_given(runs.c.id, "runs"), runs.c.state == states.FAIL)
         .order_by(runs.c.ended_at.desc(), runs.c.id)
         .limit(MOST_FAILURES)
     )

@@ -81,7 +81,7 @@ export function JobLink({ of, below = null }) {
 export function NodeLink({ node, label }) {
   const kind = node.split(":", 1)[0];
   return html`<a href=${address(kind === "job" ? "/job" : "/table", { node })}>
-    ${label || node.slice(kind.length + 1)}</a>`;
+    <${Name} text=${label || node.slice(kind.length + 1)} /></a>`;
 }
 
 export function Problem({ error, again }) {
@@ -127,8 +127,8 @@ export function Tabs({ of, now, link }) {
 }
 const FEW = 5;
 // A list as rows of a tree: each item below the one that it belongs to, but for one that is above
-// itself. More than FEW items below one are folded until they are opened.
-export function useTree(items, keyOf, parentOf) {
+// itself. More than FEW items below one are folded until they are opened. `most`: items on top.
+export function useTree(items, keyOf, parentOf, most = Infinity) {
   const [opened, open] = useState([]);
   const byKey = new Map(items.map((one) => [keyOf(one), one]));
   const below = new Map();
@@ -153,16 +153,20 @@ export function useTree(items, keyOf, parentOf) {
     const canFold = children.length > FEW;
     const isOpen = !canFold || opened.includes(key);
     const toggle = () => open(isOpen ? opened.filter((other) => other !== key) : [...opened, key]);
-    const row = { one, parent, children, isOpen, toggle: canFold ? toggle : null };
+    const row = { one, parent, below: allBelow(one), isOpen, toggle: canFold ? toggle : null };
     return [row, ...(isOpen ? children.flatMap((child) => rowsOf(child, one)) : [])];
   };
-  return top.flatMap((one) => rowsOf(one, null));
+  const allBelow = (one) =>
+    (below.get(keyOf(one)) || []).flatMap((child) => [child, ...allBelow(child)]);
+  return top.slice(0, most).flatMap((one) => rowsOf(one, null));
 }
 // The button that opens and closes what is below a row of a tree; failures are told either way.
-export function Below({ row, noun, failed }) {
+// `isCut`: the list ends before all that is below may have come.
+export function Below({ row, noun, stateOf, isCut }) {
   if (!row.toggle) return null;
+  const failed = row.below.filter((one) => stateOf(one) === "FAIL").length;
   return html`<button class="icon small" aria-expanded=${row.isOpen} onClick=${row.toggle}
-    >${row.isOpen ? "▾" : "▸"} ${count(row.children.length, noun)} below
+    >${row.isOpen ? "▾" : "▸"} ${isCut ? "at least " : ""}${count(row.below.length, noun)} below
     it${failed ? `, ${failed} failed` : ""}</button>`;
 }
 

@@ -47,8 +47,10 @@ function byColumns(boxes, links) {
   let x = MARGIN,
     right = 0;
   for (const step of [...steps.keys()].sort((a, b) => a - b)) {
-    right = x + Math.max(...steps.get(step).map((box) => box.width));
-    for (const box of steps.get(step)) places[box.id].x = x;
+    // One width a column: a line that left a narrow box would run behind the wider ones.
+    const width = Math.max(...steps.get(step).map((box) => box.width));
+    for (const box of steps.get(step)) Object.assign(places[box.id], { x, width });
+    right = x + width;
     x = right + gapAfter(step);
   }
   const top = Math.min(...Object.values(places).map((place) => place.y));

@@ -189,10 +189,15 @@ function sentence({ tables, versions }) {
   const latest = tables.map((one) => one.newest?.barrierId ?? null),
     known = latest.filter((one) => one !== null);
   // barriers of two groups are never compared
-  const apart = ["groups", "untracked"].includes(versions.strong.refused?.code);
-  if (apart || known.length < latest.length)
+  const refused = versions.strong.refused;
+  if (refused?.code === "untracked")
+    return `No job with barriers writes all of these tables, so nothing proves that their newest snapshots agree.${
+      versions.cut.refused ? "" : " The cut below contradicts no recorded lineage."
+    }`;
+  if (refused?.code === "groups") return `These are ${refused.detail}`;
+  if (known.length < latest.length)
     return (
-      versions.strong.refused?.detail ||
+      refused?.detail ||
       "Not all of the newest snapshots carry a barrier, so reading them together may mix moments."
     );
   if (new Set(known).size === 1)

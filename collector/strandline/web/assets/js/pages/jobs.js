@@ -32,7 +32,7 @@ export function Jobs({ params }) {
     <${Loaded} of=${found}>${(page) => html`<p class="dim">
         ${listed(page, "job")}
         ${namespace && html` of ${namespace} · <a href="/jobs">all</a>`}</p>
-      <${JobRows} jobs=${page.items} empty=${
+      <${JobRows} jobs=${page.items} isCut=${page.more} empty=${
         namespace && html`<${NoMatch} of="jobs" all="/jobs" />`
       } />`}<//>`;
 }
@@ -44,7 +44,7 @@ const parentOf = (job) => job.parent && jobKey(job.parent);
 const MOST_NAMED = 8;
 const JOB_HEAD = ["job", "namespace", "latest run", "started", "ended", wordHead("group", "group")];
 
-function JobRows({ jobs, empty }) {
+function JobRows({ jobs, isCut, empty }) {
   const tree = useTree(jobs, jobKey, parentOf);
   const cells = (one) => [
     {
@@ -67,11 +67,15 @@ function JobRows({ jobs, empty }) {
       : "",
   ];
   const row = (place) => {
-    const failed = place.children.filter((one) => one.latestRun?.state === "FAIL").length;
     const show = html`${place.parent && html`<span class="dim">└ </span>`}<${JobLink}
         of=${place.one}
         below=${place.parent?.name}
-      /><${Below} row=${place} noun="job" failed=${failed} />`;
+      /><${Below}
+        row=${place}
+        noun="job"
+        stateOf=${(one) => one.latestRun?.state}
+        isCut=${isCut}
+      />`;
     return [{ show, text: place.one.name }, ...cells(place.one)];
   };
   return html`<${Grid}

@@ -15,9 +15,12 @@ const SIGNS = {
   dead_letters: ["bad", "✉"],
 };
 
+// Runs: an application's are read with it, so that it is one row.
+const RECENT = { read: 200, shown: 12 };
+
 export function Now() {
   const overview = useData((signal) => get("/overview", {}, signal), []);
-  const recent = useData((signal) => list("/runs", {}, 12, signal), []);
+  const recent = useData((signal) => list("/runs", {}, RECENT.read, signal), []);
   return html`<${Loaded} of=${overview}>
     ${(now) =>
       now.newestEventAt
@@ -70,8 +73,8 @@ function Filled({ now, recent }) {
             shownCount(now) < now.attentionCount &&
             html`<li class="dim">${shownCount(now)} of ${number(now.attentionCount)} shown</li>`
           }</ul></div>`
-        : html`<div class="note">Nothing: no run failed or fell silent, no version is
-          blocked.</div>`
+        : html`<div class="note">Nothing: no run failed or fell silent within 24 hours, and no version
+          is blocked.</div>`
     }
     ${
       now.groups.length > 0 &&
@@ -80,7 +83,7 @@ function Filled({ now, recent }) {
     }
     <h2>Latest runs</h2>
     <${Loaded} of=${recent}>
-    ${(page) => html`<${RunRows} page=${page} />`}<//>
+    ${(page) => html`<${RunRows} page=${page} most=${RECENT.shown} />`}<//>
     <p class="small dim">Newest event: received <${Time} at=${now.newestEventAt} />, happened${" "}
     <${Time} at=${now.newestEventTime} />.</p>`;
 }

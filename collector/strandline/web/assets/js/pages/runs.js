@@ -1,7 +1,7 @@
 // Runs: filters that are sentences; one run with its children as a Gantt, its error, what it read
 // and wrote.
 import { address, get, list } from "../api.js";
-import { ago, count, duration, number, tableName } from "../format.js";
+import { ago, count, duration, nodeId, number, tableName } from "../format.js";
 import {
   Below,
   Facets,
@@ -10,6 +10,7 @@ import {
   Id,
   JobLink,
   Loaded,
+  NodeLink,
   NoMatch,
   NoneYet,
   State,
@@ -62,7 +63,7 @@ export function Runs({ params }) {
     )}</select></p>
     <${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">
     ${more ? "Newest " : ""}${runCount(items)}${more ? "; more match" : ""}</p>
-    <${RunRows} page=${{ items }} empty=${
+    <${RunRows} page=${{ items, more }} empty=${
       (state || since || namespace) && html`<${NoMatch} of="runs" all="/runs" />`
     } />`}<//>`;
 }
@@ -84,13 +85,16 @@ const length = (run) =>
       )
     : "";
 
-// `plain`: of one job, whose name need not stand in each row.
-export function RunRows({ page, plain, empty }) {
+// `plain`: of one job, whose name need not stand in each row. `most`: runs below none of the others.
+export function RunRows({ page, plain, empty, most }) {
   const tree = useTree(
     page.items,
     (run) => run.runId,
     (run) => run.parent?.runId,
+    most,
   );
+  // Where the list ends: all that is below a run that started later has come.
+  const end = Date.parse(page.items.at(-1)?.updatedAt);
   const cells = (run) => [
     {
       show: html`<a href=${runLink(run)}><${State} state=${run.state} /></a>
@@ -103,11 +107,15 @@ export function RunRows({ page, plain, empty }) {
     { show: html`<${Time} at=${run.updatedAt} />`, text: run.updatedAt || "" },
   ];
   const job = (place) => {
-    const failed = place.children.filter((run) => run.state === "FAIL").length;
     return html`${place.parent && html`<span class="dim">└ </span>`}<${JobLink}
         of=${place.one.job}
         below=${place.parent?.job.name}
-      /><${Below} row=${place} noun="run" failed=${failed} />`;
+      /><${Below}
+        row=${place}
+        noun="run"
+        stateOf=${(run) => run.state}
+        isCut=${page.more && !(Date.parse(place.one.startedAt) > end)}
+      />`;
   };
   const row = (place) => [{ show: job(place), text: place.one.job.name }, ...cells(place.one)];
   return html`<${Grid}
@@ -192,15 +200,27 @@ function Work({ run }) {
         .map((one) => [JSON.stringify([one.namespace, one.name]), one]),
     ).values(),
   ];
-  const shown = children.length ? { inputs: union("inputs"), outputs: union("outputs") } : run;
+  // Of tables that runs further below touched, only the ids are here.
+  const withOthers = (tables, ids) => [
+    ...tables,
+    ...ids
+      .filter((id) => !tables.some((one) => nodeId("dataset", one) === id))
+      .map((node) => ({ node })),
+  ];
+  const shown = children.length
+    ? {
+        inputs: withOthers(union("inputs"), run.reads),
+        outputs: withOthers(union("outputs"), run.writes),
+      }
+    : run;
   return html`<${Children} run=${run} below=${below} />
     ${
       children.length > 0 &&
-      html`<p class="dim">It reports no tables itself; these are of ${
-        children.length < below.length
-          ? `the newest ${children.length} of ${below.length}`
-          : `the ${count(below.length, "run")}`
-      } below it.</p>`
+      html`<p class="dim">It reports no tables itself; these are of the runs below it.
+        ${" "}${
+          children.length < run.children.runs &&
+          `Snapshots are shown of ${children.length} of the ${run.children.runs} runs.`
+        }</p>`
     }<${Sides} run=${shown} />`;
 }
 
@@ -222,6 +242,8 @@ function Children({ run, below }) {
     const to = at(one.endedAt ? Date.parse(one.endedAt) : Date.now());
     return { left: `${from}%`, width: `${Math.max(0.6, to - from)}%` };
   };
+  const direct = new Set(below.map((one) => one.runId));
+  const deeper = (run.children?.failures || []).filter((one) => !direct.has(one.runId));
   const kind = { START: "run", RUNNING: "run", FAIL: "bad", LOST: "warn", ABORT: "warn" };
   return html`<h2>
     ${count(run.children?.runs || below.length, "run")} below it${
@@ -233,13 +255,23 @@ function Children({ run, below }) {
             <${State} state=${one.state} /></td><td><div class="lane" title=${length(one)}>
             <span class=${kind[one.state] || ""} style=${lane(one)}></span></div></td>
             <td class="nowrap">${length(one)}</td></tr>`,
-      )}</tbody></table></div>`;
+      )}</tbody></table></div>${
+        deeper.length > 0 &&
+        html`<p>Failed further below: ${deeper.map(
+          (one, i) =>
+            html`${i ? ", " : ""}<a href=${runLink(one)}>${one.job.name}</a>${
+              one.error && html` <span class="dim">${one.error}</span>`
+            }`,
+        )}</p>`
+      }`;
 }
 
 function Sides({ run }) {
   const rows = (datasets) =>
     (datasets || []).map((one) => [
-      { show: html`<${TableLink} of=${one} />`, text: tableName(one) },
+      one.node
+        ? { show: html`<${NodeLink} node=${one.node} />`, text: one.node }
+        : { show: html`<${TableLink} of=${one} />`, text: tableName(one) },
       {
         show: html`${(one.snapshots || []).map(
           (s) => html`<div><${Id} id=${s.snapshotId} />

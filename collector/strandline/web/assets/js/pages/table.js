@@ -49,7 +49,7 @@ export function Tables({ params }) {
       },
       run
         ? {
-            show: html`<${JobLink} of=${run.job} /> <${State} state=${run.state} />`,
+            show: html`<${JobLink} of=${run.job} /><div><${State} state=${run.state} /></div>`,
             text: run.job.name,
           }
         : { show: html`<span class="dim">none: a source</span>`, text: "" },
@@ -105,18 +105,10 @@ export function Table({ params }) {
 function Shown({ table, params }) {
   const tab = params.get("tab") || "snapshots";
   const one = { namespace: table.namespace, name: table.name };
+  const hasBarriers = table.lagSeconds !== null;
   const delays = useData(
-    async (signal) => {
-      if (tab !== "delay") {
-        // what a snapshot says of its barrier is not all: barriers are derived and cut too
-        const { items } = await get("/datasets/snapshots", { ...one, limit: 1 }, signal);
-        if ((items[0]?.barrierId ?? null) === null) return null;
-      }
-      return get("/delays", one, signal).catch((e) =>
-        e.status === 404 || e.status === 409 ? { refused: e.message } : Promise.reject(e),
-      );
-    },
-    [table.id, tab === "delay"],
+    (signal) => (hasBarriers ? get("/delays", one, signal) : { refused: true }),
+    [table.id, hasBarriers],
   );
   const tabs = [
     ["snapshots", "Snapshots"],
@@ -200,7 +192,11 @@ function Snapshots({ table, params }) {
       <span>below: number of rows</span>
       <span>outlined: no barrier</span><span>grey: <${Word} of="expirable">expirable<//></span>
       <span>shift and click: compare two</span>
-      <span>newest <${Time} at=${items[0].committedAt} /></span></div></div>
+      ${
+        items[0].committedAt
+          ? html`<span>newest <${Time} at=${items[0].committedAt} /></span>`
+          : html`<span>its writer reports no time of commits</span>`
+      }</div></div>
     ${more && html`<p class="dim">the newest 200 are shown</p>`}
     ${
       chosen && other
@@ -262,7 +258,8 @@ function One({ table, id, snap }) {
     })}>its path in the graph</a></p>
     ${
       snap &&
-      html`<p>${snap.operation || "committed"} <${Time} at=${snap.committedAt} />
+      html`<p>${snap.operation || "committed"}
+    ${" "}${snap.committedAt && html`<${Time} at=${snap.committedAt} />`}
     ${snap.numberOfRows !== null && `, ${count(snap.numberOfRows, "row")}`}${
       snap.barrierId !== null && html` <span class="chip aligned">barrier ${snap.barrierId}</span>`
     } ${
@@ -417,7 +414,11 @@ function typeOf(name, fields) {
 
 // A source column, with how its values go in as tags.
 const Origin = ({ from, how }) => html`<div class="origin">
-  <${TableLink} of=${from} />${from.column && html`<span class="mono">.${from.column}</span>`}
+  <${TableLink} of=${from} />${
+    from.column
+      ? html`<span class="mono">.${from.column}</span>`
+      : html` <span class="dim small">which column is not known</span>`
+  }
   ${how.map((one) => html` <span class="chip">${one.toLowerCase().replaceAll("_", " ")}</span>`)}
 </div>`;
 
@@ -485,7 +486,10 @@ export function Parts({ delay }) {
 }
 
 function Delay({ delay, staleness, refused }) {
-  if (refused) return html`<div class="note">Its delay is not known. ${refused}.</div>`;
+  if (refused)
+    return html`<div class="note">Its delay is not known: it has no
+      ${" "}<${Word} of="barrier">barriers<//>. A table has them as the base table of a group, or
+      where one job that carries barriers writes it.</div>`;
   if (!delay) return html`<div class="note">It has completed no barrier yet.</div>`;
   return html`<p
     class="sentence"><${Word} of="barrier">Barrier<//> ${delay.barrier} took
