@@ -96,10 +96,10 @@ def test_tables_of_a_list_have_their_lag_and_newest_snapshot(server: Server) -> 
     assert lags["bank.transfers"] == 0
     assert lags["bank.credits"] > 0
     assert lags["bank.lookup"] is None
-    for name in lags:
+    for name, lag in lags.items():
         namespace = quote(items[name]["namespace"], safe="")
         one = server.get(f"/api/v2/datasets/detail?namespace={namespace}&name={name}")
-        assert (one["lagSeconds"] is None) == (lags[name] is None)
+        assert (one["lagSeconds"] is None) == (lag is None)
     newest = {name: one["latestSnapshot"]["snapshotId"] for name, one in items.items()}
     assert newest == {"bank.transfers": "t2", "bank.credits": "c1", "bank.lookup": "l1"}
     assert items["bank.lookup"]["latestSnapshot"]["numberOfRows"] == 7
