@@ -279,8 +279,8 @@ def _taken(generator: Node, index: int, width: int, seen: Seen) -> list[Term] | 
 def _put_together(generator: Node, index: int, width: int) -> list[Node] | None:
     """Return the nodes that a generator puts into one column, if it lists them.
 
-    As in `stack(2, a, b, c, d)`, `inline(array(struct(a, b), struct(c, d)))` and `explode(map(a, b,
-    c, d))`.
+    Examples are `stack(2, a, b, c, d)`, `inline(array(struct(a, b), struct(c, d)))` and
+    `explode(map(a, b, c, d))`.
     """
     if generator.name == "Stack":
         return generator.children[1 + index :: width]

@@ -142,7 +142,7 @@ class _Job:
     def _cancel(self, worker: InheritableThread) -> None:
         """Cancel its Spark jobs until it has ended.
 
-        Also those that it starts after an interrupt.
+        Jobs that it starts after an interrupt are cancelled, too.
         """
         while worker.is_alive():
             with suppress(Py4JError, KeyboardInterrupt):

@@ -30,7 +30,7 @@ class Replay:
     def next_batch(self, size: int) -> tuple[list[Message], int]:
         """Those that were not tried yet, then those that did not go.
 
-        And how many lines on the way were not whole.
+        The number of lines on the way that were not whole comes with them.
         """
         wanted = size - len(self.left)
         self._ahead += islice(self._lines, wanted + 1 - len(self._ahead))

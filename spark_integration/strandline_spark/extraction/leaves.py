@@ -95,7 +95,7 @@ class _Views:
     ) -> tuple[list[Mention], dict[int, Mention]]:
         """Return the views that a plan reads.
 
-        And by the ids of its leaves the innermost view around each.
+        The second value is the innermost view around each leaf, by its id.
         """
         views, of_leaves = list[Mention](), dict[int, Mention]()
         waiting = [(root, Later(lambda: plan), within)]

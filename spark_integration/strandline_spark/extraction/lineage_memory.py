@@ -25,7 +25,7 @@ Ids = tuple[int, ...]
 class Memory:
     """The newest ids with their values, the newest outputs, and the datasets of both.
 
-    As the statement read them.
+    The datasets are as the statement read them.
     """
 
     def __init__(self) -> None:

@@ -168,8 +168,8 @@ class PlanReader:
     def consumed(self, execution: JavaObject, offsets: Sequence[Offsets]) -> tuple[Dataset, ...]:
         """Return every source of a query with where a micro-batch ended in it.
 
-        Also where it had nothing new. `execution` has the query's own plan: a micro-batch's
-        leaves out what it does not read.
+        Sources that had nothing new are among them. `execution` has the query's own plan: a
+        micro-batch's leaves out what it does not read.
         """
         return self._guarded(
             execution, lambda parts: Statement("Sources", self._sources(parts, offsets))
@@ -189,7 +189,7 @@ class PlanReader:
     ) -> dict[int, Statement]:
         """Return the commits of an aligned job's micro-batches after one.
 
-        By number, read from their snapshots.
+        The key is its number. They are read from the snapshots.
         """
         with self._session_of(execution):
             output = self._named(execution.sparkSession(), written.table)

@@ -26,8 +26,8 @@ def shared(facet: Any) -> Clean:
 def as_json(value: Any) -> Any:
     """Return a facet or event of attrs classes as dictionaries and lists.
 
-    Without nulls and without empty facets. In one pass where openlineage-python's own takes two,
-    with the same result but for the producer, which is ours.
+    Nulls and empty facets are left out. This takes one pass where openlineage-python's own takes
+    two, with the same result but for the producer, which is ours.
     """
     kind = type(value)
     if kind in _AS_THEY_ARE:

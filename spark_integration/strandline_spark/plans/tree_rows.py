@@ -286,7 +286,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 def known_of(table_class: str, answers: list[Any] | None) -> dict[str, Any]:
     """Return what a table's format asked, by the names of its questions.
 
-    Without what could not be answered.
+    What could not be answered is left out.
     """
     questions = QUESTIONS.get(table_class, {})
     return {

@@ -68,7 +68,7 @@ class Reader(Protocol):
     ) -> Statement:
         """Return an earlier micro-batch of the same query.
 
-        As the table and the offset log know it.
+        It is read from the table and the offset log.
         """
         ...
 

@@ -300,7 +300,7 @@ class Streams:
             self._catch_up(query, query.handle.as_query_execution(), before)
 
     def _catch_up(self, query: Query, qe: Any, before: int) -> None:
-        """Reports micro-batches that were committed and not reported.
+        """Report micro-batches that were committed and not reported.
 
         Their driver was killed, or events were dropped.
 
@@ -323,7 +323,7 @@ class Streams:
     def _find_checkpoints(self, query: Query, written: AlignedOutput, qe: Any, before: int) -> None:
         """Report what earlier drivers of an aligned job committed, and what this one missed.
 
-        As its table has it.
+        What was committed is read from the table.
         """
         last = query.last_told if query.searched else query.noted
         if query.searched and last is not None and last >= before - 1:

@@ -15,7 +15,7 @@ from strandline_spark.sources.lineage_columns import COLUMNS, WITH_HISTORY
 def lineage_tables(spark: SparkSession) -> tuple[str, ...]:
     """Make temporary views of the collector's lineage tables, and of what ran as `NAME_history`.
 
-    Their names.
+    Return the names of the views.
 
     Each query over a view asks the collector anew. `spark.read.format("strandline_lineage")` of
     this session knows the conf's collector from now on too. The executors need strandline-spark and

@@ -138,7 +138,7 @@ class RunQuery(NamedTuple):
 class DatasetSeen(NamedTuple):
     """A dataset as a row of the store: it was named.
 
-    Without times, only mentioned (by a symlink or an edge).
+    One without times was only mentioned, by a symlink or an edge.
     """
 
     id: int

@@ -93,7 +93,7 @@ _MISSING = re.compile(r"Object missing required field `(\w+)`")
 class Decoded(NamedTuple):
     """An event, and the bytes that it was read from.
 
-    As they came, but trimmed, unless they had to be repaired.
+    The bytes are as they came, but trimmed, unless they had to be repaired.
     """
 
     event: Event

@@ -107,7 +107,7 @@ class Naming:
     ) -> tuple[str, str]:
         """Namespace and name as they are stored.
 
-        Without secrets, metadata-table suffix, batch file, stripped parts.
+        Secrets, the suffix of a metadata table, the file of a batch and stripped parts are gone.
         """
         name = clean(bare(name))
         if iceberg:

@@ -184,7 +184,7 @@ class Model:
     def is_tracked(self, table: Table) -> bool:
         """Return true if one tracked stream or batch jobs alone write it.
 
-        Also if it is a base table of a group that no tracked job writes.
+        A base table of a group that no tracked job writes counts, too.
         """
         if table not in self.group_of:
             return False

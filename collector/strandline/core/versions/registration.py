@@ -27,7 +27,7 @@ def refuse_registration(model: Model, wanted: JobRegistered) -> None:
 def refuse_group(model: Model, group: str, roots: Iterable[Table]) -> None:
     """Raise a RefusedError when a base table belongs to another group.
 
-    Also when it is made from tracked tables.
+    A base table that is made from tracked tables is an error, too.
     """
     for table in roots:
         current = model.group_of.get(table, group)

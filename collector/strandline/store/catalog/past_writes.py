@@ -43,7 +43,7 @@ called = datasets.alias("called")
 def was_named(moment: int) -> ColumnElement[bool]:
     """Return whether an event had named the dataset by then, by any of its names.
 
-    Or an edge alone, that no later one repeats.
+    An edge alone, that no later one repeats, is enough.
     """
     of_group = called.c.canonical_id == datasets.c.id
     mentioned = exists().where(

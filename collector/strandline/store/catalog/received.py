@@ -96,7 +96,7 @@ def dead_letters_page(
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return at most `limit` dead letters before the cursor's.
 
-    And the cursor of the next page if there is one.
+    The cursor of the next page comes with them, if there is one.
     """
     return _kept(connection, "dead", limit, after)
 

@@ -259,7 +259,7 @@ class Search:
     def _with_text(self, stage: int, kind: str, ids: Sequence[int]) -> Iterator[Found]:
         """Yield the datasets or jobs that have the word there.
 
-        Without those that have it in a place that is searched before.
+        Those that have it in a place that is searched before are left out.
         """
         rows = self._rows(kind, ids)
         names = TEXTS[DATASET_NAME if kind == "dataset" else JOB_NAME](self.connection, list(rows))

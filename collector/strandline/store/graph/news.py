@@ -79,7 +79,7 @@ def turn_on(connection: Connection) -> None:
 def note_rows(connection: Connection, rows: Rows, owned: Collection[JobRelation]) -> None:
     """Note what the rows of an ingest transaction change.
 
-    And what the owners of its runs touched besides.
+    What the owners of its runs touched besides is noted, too.
     """
     news = news_of(rows, owned)
     if news != GraphNews():
@@ -238,7 +238,7 @@ def _statement(dialect: str) -> str:
 class Changed:
     """The ids of runs, jobs and datasets that news change, with all that depends on them.
 
-    And what jobs touched for the first time.
+    What jobs touched for the first time belongs to it.
     """
 
     runs: set[int] = field(default_factory=set)

@@ -210,7 +210,7 @@ def _catalogs(connection: Connection, ids: Collection[int] | None) -> dict[int, 
 def _taken_back(connection: Connection, ids: Collection[int] | None) -> set[int]:
     """Return the datasets whose newest symlinks facet is deleted.
 
-    Their names are no longer one.
+    The names that it joined are separate again.
     """
     return {row.entity_id for row in _newest(connection, "symlinks", ids) if row.deleted}
 

@@ -106,7 +106,7 @@ def _drops(row: Any) -> bool:
 def _kept(connection: Connection, claimed: dict[int, int], moment: int | None) -> Collection[int]:
     """Those that a run wrote then or later that is not the one, completed, that dropped them.
 
-    Or had by a past moment.
+    At a past moment, those that had done so by then.
     """
     by_then = [] if moment is None else [relations.c.first_at <= moment]
     query = (

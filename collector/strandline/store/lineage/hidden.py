@@ -30,7 +30,7 @@ Key = tuple[int, int, int]  # job, direction, canonical dataset
 class Looked:
     """The nodes that a walk looked at by direction: datasets, and jobs on the way.
 
-    And the relations that it found there.
+    The relations that it found there belong to them.
     """
 
     datasets: dict[int, set[int]] = field(default_factory=lambda: {SOURCE: set(), SINK: set()})
@@ -47,7 +47,7 @@ class Looked:
     ) -> None:
         """Note the nodes that were asked for and the steps that leave them.
 
-        Also those that are `jobs`, and what was touched.
+        The `jobs` among them and what was touched are noted, too.
         """
         near, far = (SINK, SOURCE) if way is Direction.UPSTREAM else (SOURCE, SINK)
         steps = [step for step in steps if not step.is_view]

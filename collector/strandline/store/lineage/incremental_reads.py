@@ -59,8 +59,8 @@ def reading_across(
 ) -> tuple[set[tuple[int, int]], bool]:
     """Return run and barrier of incremental reads that cover a snapshot without ending at it.
 
-    And whether these are all: only the newest 5,000 reads of the datasets are looked at, each 1,000
-    snapshots back.
+    The second value says whether these are all: only the newest 5,000 reads of the datasets are
+    looked at, each 1,000 snapshots back.
     """
     wanted = set(nodes)
     reads = connection.execute(_reads_of_several({dataset for dataset, _ in wanted})).all()

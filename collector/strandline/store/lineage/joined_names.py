@@ -43,7 +43,7 @@ def joined_names(
 ) -> tuple[list[JoinedNames], str | None]:
     """Return a page of the datasets with several names.
 
-    And the cursor of the next page if there is one.
+    The cursor of the next page comes with them, if there is one.
     """
     named = datasets.alias("named")
     other = select(named.c.id).where(

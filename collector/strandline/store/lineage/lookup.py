@@ -161,7 +161,7 @@ def _called(connection: Connection, text: str, equal: Equal) -> list[Node]:
 def _by_end_of_path(connection: Connection, text: str) -> list[Node]:
     """Return the datasets at a path that ends with a text.
 
-    As `report.csv` in `/exports/report.csv`.
+    An example is `report.csv` in `/exports/report.csv`.
     """
     last = text.strip("/")
     if not last:

@@ -220,7 +220,7 @@ def _known_runs() -> Select[Any]:
 def names_of_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
     """Return the final names of the runs whose relations count as these jobs'.
 
-    As they are, or as their micro-batches.
+    A run counts as it is, or as its micro-batches.
     """
     return {
         *job_ids,

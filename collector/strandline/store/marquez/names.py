@@ -75,7 +75,7 @@ def first_mentions(
 ) -> dict[int, int]:
     """Return when those jobs and datasets were mentioned that no event is about.
 
-    As a parent, in an edge, as another name.
+    That is as a parent, in an edge, or as another name.
     """
     moments: dict[int, int] = {}
     wanted = list(job_ids)

@@ -58,7 +58,7 @@ class Span:
 def differences(connection: Connection, span: Span) -> Answer:
     """A line for each dataset, job and edge that is there at one of the moments only.
 
-    And by id what Spark calls each of them.
+    The second value is what Spark calls each of them, by id.
     """
     by_index(connection)
     walks = [_walk(connection, span, view) for view in (span.since, span.until)]

@@ -60,7 +60,7 @@ SHOWN = (
 class Removal:
     """The removed thing: a dataset, or one column of it.
 
-    Or a job, and with it what it makes.
+    A removed job takes with it what it makes.
     """
 
     node: Node

@@ -93,7 +93,7 @@ def column_changes(
 ) -> tuple[list[ColumnChange], int]:
     """The columns of these datasets that came, went or changed their type.
 
-    And of how many datasets that is unclear.
+    The second value is the number of datasets for which that is unclear.
     """
     names = _names(connection, since, ids)
     current = _current(connection, names)
@@ -208,7 +208,7 @@ def _stated_by(
 ) -> dict[int, _Stated]:
     """Return the newest schema of each dataset by a moment.
 
-    As far as the stored events tell it for certain.
+    Only what the stored events tell for certain counts.
     """
     if not names or not access_of(connection).everything:
         return {}

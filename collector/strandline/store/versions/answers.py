@@ -237,7 +237,7 @@ def _closure(
 ) -> tuple[Mapping[Table, Line], set[tuple[Table, str]]]:
     """Return the lines of the tables and of all that is upstream and has snapshots.
 
-    And the snapshots that are not proven.
+    The second value is the snapshots that are not proven.
     """
     found: dict[Table, Line] = {}
     observed: set[tuple[Table, str]] = set()

@@ -244,7 +244,7 @@ def begin_anew(connection: Connection) -> None:
 class Waiting(NamedTuple):
     """Facts after a number: how many, and when the first was written.
 
-    And the news that are no facts yet.
+    The last value is the news that are no facts yet.
     """
 
     facts: int
@@ -343,7 +343,7 @@ def _taken() -> Delete:
 def manage(connection: Connection, jobs: Collection[Job]) -> None:
     """Look at every run of these jobs from now on.
 
-    Also at all that is known of those that are new.
+    Of those that are new, look at all that is known.
     """
     ids = {id_of("job", *job) for job in jobs}
     if not ids:

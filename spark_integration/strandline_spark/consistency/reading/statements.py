@@ -36,7 +36,7 @@ InCatalog = Callable[[str], bool]
 class Followed:
     """A text with the tables to ask about, by the mentions of them.
 
-    And the views that lead to further ones. `home` is the catalog and namespace of a view's text;
+    `views` lead to further ones. `home` is the catalog and namespace of a view's text;
     the statement's own text has none.
     """
 

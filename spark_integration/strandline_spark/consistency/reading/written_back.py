@@ -18,7 +18,7 @@ _versioned: set[str] = set()
 def note_versions(tables: frozenset[str]) -> None:
     """Remember tables that `spark.sql` read at a version of its own choice.
 
-    As catalog.database.table.
+    Each is named catalog.database.table.
     """
     _versioned.update(tables)
 

@@ -27,7 +27,7 @@ class UndeliveredError(RuntimeError):
 class KafkaPythonConfig(Config):
     """Kafka's properties by the names of its Java producer.
 
-    And the topic, and the time to wait for the broker.
+    The topic and the time to wait for the broker come with them.
     """
 
     config: dict[str, str]
