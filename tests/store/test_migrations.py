@@ -167,6 +167,14 @@ def test_the_fingerprint_depends_on_every_table_and_view() -> None:
     assert fingerprint() not in others
 
 
+def test_a_view_that_is_laid_out_anew_keeps_the_fingerprint() -> None:
+    queries = views("sqlite").values()
+    laid_out = [query.replace("\n", "\n    ") for query in queries]
+
+    assert laid_out != [*queries]
+    assert fingerprint_of(metadata.sorted_tables, laid_out) == fingerprint()
+
+
 def test_each_table_and_column_states_in_one_line_why_it_exists() -> None:
     reasons = {table.name: table.comment for table in metadata.sorted_tables}
     reasons |= {

@@ -21,11 +21,15 @@ def fingerprint() -> str:
 
 
 def fingerprint_of(tables: Iterable[Table], queries: Iterable[str]) -> str:
-    """Return a hash of tables with their indexes, as SQLite would create them, and of views."""
+    """Return a hash of tables with their indexes, as SQLite would create them, and of views.
+
+    Line breaks and indents do not count: a query that is only laid out anew is the same one.
+    """
     dialect = sqlite.dialect()
     statements = list(queries)
     for table in tables:
         statements.append(str(CreateTable(table).compile(dialect=dialect)))
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
             statements.append(str(CreateIndex(index).compile(dialect=dialect)))
-    return sha256("\n".join(statements).encode()).hexdigest()[:16]
+    words = "\n".join(" ".join(statement.split()) for statement in statements)
+    return sha256(words.encode()).hexdigest()[:16]
