@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from fixtures.versions_server.events import appended, two_streams
+from fixtures.versions_server.events import LAKE, appended, event, facet, two_streams
 from fixtures.versions_server.server import Server
 from worlds.company import World, run_id
 
@@ -103,3 +103,20 @@ def test_tables_of_a_list_have_their_lag_and_newest_snapshot(server: Server) -> 
     newest = {name: one["latestSnapshot"]["snapshotId"] for name, one in items.items()}
     assert newest == {"bank.transfers": "t2", "bank.credits": "c1", "bank.lookup": "l1"}
     assert items["bank.lookup"]["latestSnapshot"]["numberOfRows"] == 7
+
+
+def test_table_that_a_later_symlink_names_anew_keeps_its_lag(server: Server) -> None:
+    place = f"namespace={quote(LAKE, safe='')}&name=bank.credits"
+    identifiers = [{"namespace": LAKE, "name": "bank.credits", "type": "TABLE"}]
+    symlinks = {"symlinks": facet({"identifiers": identifiers})}
+    elsewhere = {"namespace": "s3://lake", "name": "bank/credits", "facets": symlinks}
+    server.post(*two_streams(), event("COMPLETE", "other", 50, inputs=[elsewhere]))
+
+    (listed,) = (
+        one for one in server.get("/api/v2/datasets")["items"] if one["namespace"] == "s3://lake"
+    )
+    detail = server.get(f"/api/v2/datasets/detail?{place}")
+    stale = server.get(f"/api/v2/delays?{place}")["staleness"]["seconds"]
+
+    assert (listed["name"], detail["name"]) == ("bank/credits", "bank/credits")
+    assert 0 < listed["lagSeconds"] <= detail["lagSeconds"] <= round(stale, 3)

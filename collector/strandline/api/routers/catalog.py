@@ -33,6 +33,7 @@ from strandline.store.catalog.search import search_page
 from strandline.store.catalog.totals import count_datasets, count_jobs
 from strandline.store.lineage.lookup import Node, dataset_of, job_called, job_of
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
+from strandline.store.versions.lookup import known_name
 
 router = APIRouter(prefix="/api/v2", tags=["catalog"], route_class=Route)
 Answer = dict[str, Any]
@@ -90,8 +91,8 @@ def get_datasets(query: Annotated[NodeListQuery, InQuery()], session: ReadSessio
         page = listing.datasets_page(connection, filters, session.micros, query.limit, query.cursor)
         if _has_total(page, query, filters):
             page["total"] = count_datasets(connection, query.namespace)
-    with session.follower.model() as model:
-        listing.add_lags(page, model, filters, session.now.timestamp())
+    with session.follower.question(session.access) as (connection, model):
+        listing.add_lags(connection, model, page, filters, session.now.timestamp())
     return page
 
 
@@ -104,8 +105,9 @@ def get_dataset(query: Annotated[NamedQuery, InQuery()], session: ReadSession) -
     with session.connected() as connection:
         dataset_id = dataset_of(connection, query.namespace, query.name)
         detail = details.dataset_detail(connection, dataset_id, session.micros)
-    with session.follower.model() as model:
-        lag = lag_seconds(model, (detail["namespace"], detail["name"]), session.now.timestamp())
+    with session.follower.question(session.access) as (connection, model):
+        table = known_name(connection, model, (detail["namespace"], detail["name"]))
+        lag = lag_seconds(model, table, session.now.timestamp())
     return detail | {"lagSeconds": lag}
 
 

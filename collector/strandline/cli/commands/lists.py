@@ -133,8 +133,9 @@ def _of_database(engine: Engine, options: Namespace) -> Ask:
             answer = _page(connection, kind, options, (parameters["limit"], after))
         if kind == "datasets" and options.format:
             now = datetime.now(UTC)
-            with model_in(engine) as (_, model):
-                add_lags(answer, model, _filter(options, micros_of(now)), now.timestamp())
+            asked = _filter(options, micros_of(now))
+            with model_in(engine) as (connection, model):
+                add_lags(connection, model, answer, asked, now.timestamp())
         plain: Json = orjson.loads(orjson.dumps(answer))
         return plain
 

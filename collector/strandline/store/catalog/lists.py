@@ -41,6 +41,7 @@ from strandline.store.sql.compression import expand
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.namespaces_like import in_namespaces
 from strandline.store.sql.pages import Key, Order
+from strandline.store.versions.lookup import known_names
 
 Answer = dict[str, Any]
 Items = Callable[[Sequence[Any]], Iterator[Answer | None]]
@@ -98,11 +99,13 @@ def datasets_page(
     return order.filtered(connection, query, limit, after, items, few=asked.leaves_few)
 
 
-def add_lags(page: Answer, model: Model, asked: Filter, now: float) -> None:
+def add_lags(connection: Connection, model: Model, page: Answer, asked: Filter, now: float) -> None:
     """Add to each dataset of a page its lag now; None at a past moment."""
-    for item in page["items"]:
-        table = item["namespace"], item["name"]
-        item["lagSeconds"] = lag_seconds(model, table, now) if asked.as_of is None else None
+    tables = [(item["namespace"], item["name"]) for item in page["items"]]
+    names = known_names(connection, model, tables)
+    for item, table in zip(page["items"], tables, strict=True):
+        lag = lag_seconds(model, names[table], now) if asked.as_of is None else None
+        item["lagSeconds"] = lag
 
 
 def never_made(connection: Connection, ids: Sequence[int]) -> set[int]:

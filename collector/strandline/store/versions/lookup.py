@@ -4,8 +4,10 @@ By namespace and name under any symlink, or by catalog, database, table.
 """
 
 from collections.abc import Iterable
+from functools import cache
+from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, select
 
 from strandline.core.access.granted import Access
 from strandline.core.openlineage.names import TableName, id_of
@@ -15,6 +17,7 @@ from strandline.errors import NotFoundError
 from strandline.store.lineage.lookup import dataset_at, dataset_of
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.dataset_tables import datasets
+from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.narrowed import access_of
 from strandline.store.versions.unnamed_tables import unnamed
 
@@ -33,24 +36,35 @@ def table_of(connection: Connection, model: Model, namespace: str, name: str) ->
     return known_name(connection, model, (node.namespace, node.name))
 
 
-def known_name(connection: Connection, model: Model, canonical: Table) -> Table:
-    """The name under which the model knows a dataset.
+def known_name(connection: Connection, model: Model, name: Table) -> Table:
+    """Return the name under which the model knows a dataset; the given one if it does not."""
+    return known_names(connection, model, [name])[name]
+
+
+def known_names(connection: Connection, model: Model, names: Iterable[Table]) -> dict[Table, Table]:
+    """Map each name of a dataset to the one under which the model knows the dataset, or to itself.
 
     Symlinks may have come after its first barrier.
     """
-    if canonical in model.group_of:
-        return canonical
-    ids = (
-        select(datasets.c.canonical_id)
-        .where(datasets.c.id == id_of("dataset", *canonical))
-        .scalar_subquery()
-    )
-    for row in connection.execute(
-        select(datasets.c.namespace, datasets.c.name).where(datasets.c.canonical_id == ids)
-    ):
+    known = {name: name for name in names}
+    others = {id_of("dataset", *name): name for name in known if name not in model.group_of}
+    if not others or not model.group_of:
+        return known
+    for row in connection.execute(_all_names(), {"ids": list(others)}):
         if (row.namespace, row.name) in model.group_of:
-            return (row.namespace, row.name)
-    return canonical
+            known[others[row.id]] = (row.namespace, row.name)
+    return known
+
+
+@cache
+def _all_names() -> Select[Any]:
+    """Select all names of the datasets that have names of these ids."""
+    one = datasets.alias("one")
+    return (
+        select(one.c.id, datasets.c.namespace, datasets.c.name)
+        .join(datasets, datasets.c.canonical_id == one.c.canonical_id)
+        .where(among_given(one.c.id, "ids"))
+    )
 
 
 def table_at(connection: Connection, model: Model, place: TableName) -> Table:
