@@ -164,7 +164,14 @@ def test_details_return_every_facet_unchanged(client: httpx.Client, engine: Engi
     assert job["facets"] == {"of_job": odd}
     assert a_run["facets"] == {"of_run": odd}
     assert a_run["outputs"] == [
-        {"namespace": "db", "name": "t", "label": "t", "snapshots": [], "outputFacets": {}}
+        {
+            "id": "dataset:db:t",
+            "namespace": "db",
+            "name": "t",
+            "label": "t",
+            "snapshots": [],
+            "outputFacets": {},
+        }
     ]
 
 

@@ -639,11 +639,17 @@ def below(above: str) -> dict[str, Any]:
 
 
 def dag_with_steps(world: World) -> list[dict[str, Any]]:
-    """Return a DAG with 6 tasks; below one of them an application with a statement that failed."""
+    """Return a DAG with 6 tasks; below one of them an application with a statement that failed.
+
+    Another task reads what that application reads, by the table's name in its catalog.
+    """
+    by_catalog = {"namespace": "file:/lake", "name": "shop.orders"}
     return [
+        world.event("COMPLETE", 60, "dag.task_0", run_facets=below("dag")),
+        world.event("COMPLETE", 60, "dag.task_1", [by_catalog], run_facets=below("dag")),
         *(
             world.event("COMPLETE", 60, f"dag.task_{number}", run_facets=below("dag"))
-            for number in range(6)
+            for number in range(2, 6)
         ),
         world.event("COMPLETE", 58, "app", run_facets=below("dag.task_0")),
         world.event(
@@ -679,7 +685,7 @@ def test_folded_dag_counts_and_names_what_failed_on_any_level(
         assert "9 runs below it, 1 failed, in " in text
         assert "Failed further below: app.bad" in text
         assert page.locator("h2:text-is('Read') + div tbody tr").all_inner_texts() == [
-            "file:/lake/shop/orders\t"
+            "lake.shop.orders\t"
         ]
         assert page.locator("h2:text-is('Wrote') + div tbody tr").all_inner_texts() == [
             "file:/lake/shop/sums\t"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from strandline.core.changes.extraction import SINK, SOURCE, relation_id_of
 from strandline.core.openlineage.facets import DATASET, INPUT, JOB, OUTPUT, RUN
@@ -135,11 +135,20 @@ def _with_children(connection: Connection, run: int) -> Answer:
 def _links(connection: Connection, run: int, direction: int) -> list[Answer]:
     """Return the datasets of a run as it named them.
 
-    With their newest snapshots in it, and its own input or output facets.
+    Each has the id of its canonical name, or of its own where a key does not see that, its newest
+    snapshots in the run, and its own input or output facets.
     """
+    canonical = datasets.alias("canonical")
     query = (
-        select(relations.c.dataset_id, datasets.c.namespace, datasets.c.name)
+        select(
+            relations.c.dataset_id,
+            datasets.c.namespace,
+            datasets.c.name,
+            func.coalesce(canonical.c.namespace, datasets.c.namespace).label("canonical_namespace"),
+            func.coalesce(canonical.c.name, datasets.c.name).label("canonical_name"),
+        )
         .join(datasets, datasets.c.id == relations.c.dataset_id)
+        .outerjoin(canonical, canonical.c.id == datasets.c.canonical_id)
         .where(relations.c.run_id == run, relations.c.direction == direction)
         .order_by(datasets.c.namespace, datasets.c.name)
     )
@@ -152,6 +161,7 @@ def _links(connection: Connection, run: int, direction: int) -> list[Answer]:
     bad = quarantined_each(connection, kind, [*ids.values()])
     return [
         {
+            "id": node_text("dataset", row.canonical_namespace, row.canonical_name),
             "namespace": row.namespace,
             "name": row.name,
             "label": labels[row.namespace, row.name],

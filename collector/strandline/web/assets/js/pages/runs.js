@@ -1,7 +1,7 @@
 // Runs: filters that are sentences; one run with its children as a Gantt, its error, what it read
 // and wrote.
 import { address, get, list } from "../api.js";
-import { ago, count, duration, nodeId, number, tableName } from "../format.js";
+import { ago, count, duration, number, tableName } from "../format.js";
 import {
   Below,
   Facets,
@@ -194,17 +194,13 @@ function Work({ run }) {
   );
   const children = details.data || [];
   const union = (side) => [
-    ...new Map(
-      children
-        .flatMap((one) => one[side] || [])
-        .map((one) => [JSON.stringify([one.namespace, one.name]), one]),
-    ).values(),
+    ...new Map(children.flatMap((one) => one[side] || []).map((one) => [one.id, one])).values(),
   ];
   // Of tables that runs further below touched, only the ids are here.
   const withOthers = (tables, ids) => [
     ...tables,
     ...ids
-      .filter((id) => !tables.some((one) => nodeId("dataset", one) === id))
+      .filter((id) => !tables.some((one) => one.id === id))
       .map((node) => ({ node })),
   ];
   const shown = children.length
