@@ -26,7 +26,8 @@ ENABLED = ConfKey("spark.strandline.enabled", "false", "switches the emitter on"
 COLLECTOR_URL = ConfKey(
     "spark.strandline.collector.url",
     "",
-    "the collector's address: events go there, and readers in Spark ask it",
+    "the collector's address: readers in Spark ask it, and events go there unless "
+    "`spark.openlineage.transport.type` or `.url` names another place",
 )
 COLLECTOR_TOKEN = ConfKey(
     "spark.strandline.collector.token",
@@ -37,7 +38,7 @@ COLLECTOR_TOKEN_FILE = ConfKey(
     "spark.strandline.collector.token.file",
     "",
     "a file on the driver that holds the key; without it, the driver's environment does: "
-    "`STRANDLINE_KEY` or `STRANDLINE_KEY_FILE`",
+    "`STRANDLINE_KEY`, or `STRANDLINE_KEY_FILE` for a file",
 )
 GROUP = ConfKey(
     "spark.strandline.group", "", "the group whose barriers the application's micro-batches carry"
@@ -114,7 +115,8 @@ EVENT_BYTES = ConfKey(
 SPOOL_DIR = ConfKey(
     "spark.strandline.spool.dir",
     "~/.local/state/strandline/spool",
-    "where events wait while the backend is away; choose a disk that outlives the driver",
+    "where events wait while the backend is away; choose a disk that outlives the driver. Unset: "
+    "below `XDG_STATE_HOME`, where the environment has it",
 )
 SPOOL_BYTES = ConfKey(
     "spark.strandline.spool.bytes",
@@ -199,7 +201,8 @@ TRANSPORT_ENDPOINT = ConfKey(
 TRANSPORT_KEY = ConfKey(
     "spark.openlineage.transport.auth.apiKey",
     "",
-    "for `http`: the API key; unset: the collector's, if events go there",
+    "for `http`: the API key; unset: the collector's, if events go to "
+    "`spark.strandline.collector.url`",
 )
 TRANSPORT_OPTIONS = (
     ConfKey("spark.openlineage.transport.auth.api_key", "", "the same"),
