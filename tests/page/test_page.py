@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+import recordings
 from fixtures.servers import SETTINGS, client_of, serving
 from page.conftest import Tab, tab_of
 from strandline.store.sql.engine import make_engine
@@ -811,6 +812,24 @@ def test_snapshot_id_leads_to_its_table(tab: Tab) -> None:
 
     page.wait_for_selector(f"main h2:has-text('{snapshot_id('orders', 2)}')")
     assert f"snapshot={snapshot_id('orders', 2)}" in page.url
+
+
+def test_application_id_of_the_stock_listener_leads_to_the_application(
+    browser: Any, empty_address: str
+) -> None:
+    """Each of its runs carries the id."""
+    with client_of(empty_address, "") as client:
+        for event in recordings.events_of("available_now"):
+            client.post("/api/v1/lineage", content=event).raise_for_status()
+    for tab in tab_of(browser, empty_address):
+        page = tab.open("/runs")
+        page.keyboard.press("/")
+        page.keyboard.type("local-1795422824858")
+        page.keyboard.press("Enter")
+
+        page.wait_for_url("**/run?id=*")
+        assert page.inner_text("main h1") == "merger"
+        assert tab.faults == []
 
 
 def test_empty_store_explains_how_to_begin_and_shows_the_first_event(

@@ -353,6 +353,35 @@ def test_run_is_found_by_the_id_of_its_spark_application(engine: Engine) -> None
     assert ids(searched(ours, "1729097245443"), "application") == [f"run:tests:{run_id(2)}"]
 
 
+def below(run: Json, parent: int, root: int | None = None) -> Json:
+    facet: Json = {"run": {"runId": run_id(parent)}, "job": {"namespace": "tests", "name": "etl"}}
+    if root is not None:
+        facet["root"] = {"run": {"runId": run_id(root)}, "job": facet["job"]}
+    run["run"]["facets"]["parent"] = facet
+    return run
+
+
+def test_application_is_found_once_although_each_of_its_runs_has_its_id(engine: Engine) -> None:
+    """As the stock listener sends it; an application that another has started is one of its own."""
+    same, started = "local-1722950810332", "local-1722950810339"
+    history = [
+        below(application(5, started, "started"), 4),
+        below(application(4, same, "etl.batch"), 3, 2),
+        below(application(3, same, "etl.query"), 2, 2),
+        below(application(2, same), 1),  # run 1 is a task of Airflow
+        *(below(application(number, same, "etl.query"), 2) for number in range(10, 30)),
+    ]
+    store(engine, history, NOON)
+
+    assert searched(engine, same) == [(f"run:tests:{run_id(2)}", "application", "etl")]
+    assert searched(engine, started) == [(f"run:tests:{run_id(5)}", "application", "started")]
+    found = searched(engine, "local-172295081033", 1)
+    assert sorted(found) == sorted(searched(engine, same) + searched(engine, started))
+
+    forget_secret(engine, same, execute=True)
+    assert searched(engine, same) == []
+
+
 def test_forgotten_application_id_is_not_found(engine: Engine) -> None:
     store(engine, [application(1, "local-1722950810332")], NOON)
     assert len(searched(engine, "local-1722950810332")) == 1

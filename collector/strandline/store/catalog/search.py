@@ -39,6 +39,7 @@ from strandline.store.search.finding import (
     START,
     NameHit,
     fold,
+    found_applications,
     found_by_name,
     found_by_text,
 )
@@ -215,11 +216,11 @@ class Search:
                 return
 
     def _applications(self, after: Key | None) -> Iterator[Found]:
-        """Runs of Spark applications that have the text in their ids."""
+        """The runs of Spark applications that have the text in their ids, not the runs below."""
         if len(self.text) < SHORTEST_ID:
             return
         start = -1 if after is None else _number(after[3])
-        hits = found_by_text(self.connection, APPLICATION, self.word, start)
+        hits = found_applications(self.connection, self.word, start)
         for some in _batches(hits):
             ids = [hit.id for hit in some]
             application_ids = TEXTS[APPLICATION](self.connection, ids)

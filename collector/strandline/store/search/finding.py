@@ -16,11 +16,13 @@ from sqlalchemy import (
     Table,
     Text,
     bindparam,
+    exists,
     func,
     select,
     tuple_,
 )
 
+from strandline.store.schema.run_tables import run_parents
 from strandline.store.schema.search_tables import search_names, search_texts
 
 DATASET_NAME, JOB_NAME, DATASET_TAG, JOB_TAG, COLUMN, SQL, APPLICATION = range(1, 8)
@@ -67,25 +69,55 @@ def found_by_text(connection: Connection, kind: int, word: str, after: int) -> I
         yield TextHit(*row)
 
 
+def found_applications(connection: Connection, word: str, after: int) -> Iterator[TextHit]:
+    """Yield the runs that have a folded word in their application id, the least id first.
+
+    The stock listener gives the id to each run of an application: those below another run with the
+    same id are left out.
+    """
+    bound = {"kind": APPLICATION, "word": word}
+    for row in _rows(connection, search_texts, bound, (after,), _has_same_text_above()):
+        yield TextHit(*row)
+
+
+@cache
+def _has_same_text_above() -> ColumnElement[bool]:
+    above = search_texts.alias("above")
+    return exists().where(
+        run_parents.c.run_id == search_texts.c.id,
+        above.c.kind == search_texts.c.kind,
+        above.c.id.in_((run_parents.c.parent_run_id, run_parents.c.root_run_id)),
+        above.c.id != search_texts.c.id,
+        above.c.texts == search_texts.c.texts,
+    )
+
+
 def _rows(
-    connection: Connection, table: Table, bound: dict[str, Any], after: tuple[Any, ...] | None
+    connection: Connection,
+    table: Table,
+    bound: dict[str, Any],
+    after: tuple[Any, ...] | None,
+    hidden: ColumnElement[bool] | None = None,
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a table that have a word, in order, after a key."""
+    """Yield the rows of a table that have a word and are not hidden, in order, after a key."""
     dialect = connection.dialect.name
-    few = connection.execute(_with_word(table, dialect).limit(FEW + 1), bound).all()
+    with_word = _with_word(table, dialect)
+    if hidden is not None:
+        with_word = with_word.where(~hidden)
+    few = connection.execute(with_word.limit(FEW + 1), bound).all()
     if len(few) <= FEW:
         yield from sorted(row for row in map(tuple, few) if after is None or row > after)
         return
-    while rows := connection.execute(*_following(table, dialect, bound, after)).all():
+    while rows := connection.execute(*_following(with_word, table, bound, after)).all():
         yield from map(tuple, rows)
         after = tuple(rows[-1])
 
 
 def _following(
-    table: Table, dialect: str, bound: dict[str, Any], after: tuple[Any, ...] | None
+    with_word: Select[Any], table: Table, bound: dict[str, Any], after: tuple[Any, ...] | None
 ) -> tuple[Select[Any], dict[str, Any]]:
     """Return the query for the next rows in order, and its parameters."""
-    query = _with_word(table, dialect).order_by(*_order(table)).limit(AT_ONCE)
+    query = with_word.order_by(*_order(table)).limit(AT_ONCE)
     if after is None:
         return query, bound
     key = [bindparam(f"after_{column.key}", type_=column.type) for column in _order(table)]
