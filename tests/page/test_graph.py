@@ -124,6 +124,24 @@ def test_narrow_screen_says_how_much_of_the_graph_it_lists(browser: Any, hub_add
         assert note == "23 of 120 tables and jobs shown."
 
 
+def test_marks_of_runs_ahead_of_the_clock_stay_off_the_bar(
+    browser: Any, empty_address: str
+) -> None:
+    world = World(datetime.now(UTC))
+    with client_of(empty_address, "") as client:
+        for job, age in (("etl", 3600), ("hurried", -3600)):
+            event = world.event("COMPLETE", age, job, [], [table("hub", ["id"])])
+            client.post("/api/v1/lineage", json=event).raise_for_status()
+    for tab in tab_of(browser, empty_address):
+        page = tab.open(f"/graph?node={HUB}")
+
+        left = "all => all.map(one => parseFloat(one.style.left))"
+        places = page.eval_on_selector_all(".ticks i", left)
+        assert places
+        assert 0 <= min(places) <= max(places) <= 100
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
+
+
 def test_folded_job_is_found_and_pinned(hub_tab: Tab) -> None:
     page = hub_tab.open(f"/graph?node={HUB}")
     hub_tab.click(".node.rest:has-text('more jobs')")

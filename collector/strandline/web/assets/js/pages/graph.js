@@ -705,10 +705,11 @@ function TimeBar({ known, asOf, since, marks, isMap }) {
             ...known.nodes.flatMap((one) => [one.startedAt, one.endedAt]),
           ]
             .filter(Boolean)
-            .map(Date.parse),
+            .map(Date.parse)
+            .filter((one) => one <= now), // clocks of senders may be ahead
         ),
       ].sort((a, b) => a - b),
-    [known],
+    [known, now],
   );
   const first = Math.min(moments[0] ?? now - 7 * 86400e3, now - 60e3) - 1000;
   const at = asOf || since ? Date.parse(asOf || since) : now;
