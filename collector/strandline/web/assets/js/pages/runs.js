@@ -199,9 +199,7 @@ function Work({ run }) {
   // Of tables that runs further below touched, only the ids are here.
   const withOthers = (tables, ids) => [
     ...tables,
-    ...ids
-      .filter((id) => !tables.some((one) => one.id === id))
-      .map((node) => ({ node })),
+    ...ids.filter((id) => !tables.some((one) => one.id === id)).map((node) => ({ node })),
   ];
   const shown = children.length
     ? {
