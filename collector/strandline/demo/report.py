@@ -23,8 +23,7 @@ def say(text: str) -> None:
 class Progress:
     """The number of snapshots of each table, and how many of them the collector knows.
 
-    One line that grows on a terminal,
-    else a line every few seconds.
+    One line that grows on a terminal, else a line every few seconds.
     """
 
     _PAUSE = 5.0

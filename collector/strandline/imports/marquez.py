@@ -172,7 +172,7 @@ def _tags_of_dataset(one: Json, fields: list[Json]) -> list[Json]:
 def facets_of_job(job: Json) -> Json:
     """Return the facets of a job.
 
-    Those of its events, and its tags, description and place in a repository.
+    They are those of its events, and its tags, description and place in a repository.
     """
     facets = _given_facets(job)
     if job.get("tags"):

@@ -12,8 +12,7 @@ from strandline.logs import Sparing
 class Turns:
     """Work and pause in turn, while in a `with` or between start and stop.
 
-    `complain` gets what went wrong, in a line, but the
-    same line once a minute only.
+    `complain` gets what went wrong, in a line, but the same line once a minute only.
     """
 
     def __init__(

@@ -164,8 +164,7 @@ class Consumer:
     def _settle(self, kafka: KafkaConsumer) -> None:
         """See the batch under way stored, and tell what became of its records and how long it took.
 
-        Also where a later
-        part of it fails.
+        This holds if a later part of it fails, too.
         """
         working, self._batch = self._batch, None
         if working is None:

@@ -153,8 +153,7 @@ class Holdings:
     def _transaction(self) -> Iterator[Connection]:
         """A transaction that ends, and frees its locks, where its process is stopped.
 
-        Others wait no longer for them than
-        for its partitions.
+        Others wait no longer for them than for its partitions.
         """
         with self._engine.begin() as connection:
             positions.limit_idleness(connection, self._idle_seconds)

@@ -712,9 +712,8 @@ class PlanReader:
     def _at(self, read: Read, reports: Sequence[Scan], scans: Sequence[Scan] = ()) -> Dataset:
         """A dataset with what was read of it, the newest last.
 
-        By the reports of the statement's own scans; else by the
-        scans that were reported, for whichever statement, while it ran. If those differ, the first
-        is a guess.
+        By the reports of the statement's own scans; else by the scans that were reported, for
+        whichever statement, while it ran. If those differ, the first is a guess.
         """
         if own := self._read_by(read, reports):
             return replace(

@@ -44,8 +44,7 @@ class Handles:
     def path(self, class_name: str, path: str) -> Handle:
         """`first.second`: methods without arguments, one after the other.
 
-        `name:some/Class` says what the method gives
-        where its own type is too wide.
+        `name:some/Class` says what the method gives where its own type is too wide.
         """
         handle = None
         for step in path.split("."):

@@ -89,8 +89,8 @@ class StreamHandle:
     def first_own(self) -> int | None:
         """The oldest micro-batch that this driver is known to have run.
 
-        Ask after `last_committed`: a micro-batch is
-        in the log a moment before it is among the query's recent ones.
+        Ask after `last_committed`: a micro-batch is in the log a moment before it is among the
+        query's recent ones.
         """
         try:
             recent = self._execution.recentProgress()

@@ -347,10 +347,10 @@ class Streams:
             )
 
     def _look_ahead(self, query: Query) -> None:
-        """Report the micro-batch after the last known one.
+        """Report the micro-batch after the last known one, if its sink has committed for it.
 
-        If it was begun, and its sink has committed for it. Its driver was killed then, or it was
-        stopped, and this run has ended before it came to that one again.
+        Its driver was killed then, or was stopped, and this run has ended before it came to that
+        one again.
         """
         committed = query.handle.last_committed()
         numbers = [number for number in (query.last_told, committed) if number is not None]

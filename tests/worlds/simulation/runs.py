@@ -15,8 +15,7 @@ class Run(NamedTuple):
     """The outcome of a seed.
 
     What is wrong ('' if nothing), its story, what struck it and where, and how many states of the
-    store it showed
-    that no world of its history had shown before.
+    store it showed that no world of its history had shown before.
     """
 
     seed: int

@@ -205,8 +205,7 @@ def _starts(answer: Json, requested: int) -> list[str]:
     """Return what the trees start from.
 
     Where one name was asked for under which another job told of itself (stock Spark's micro-batches
-    do
-    for their query), that job.
+    do for their query), that job.
     """
     starts = [node["id"] for node in answer["nodes"] if node["distance"] == 0]
     if requested > 1:

@@ -24,7 +24,7 @@ WHOSE = ("job", "source", "target")  # what is hidden of these hides the run, th
 class HiddenNames:
     """Names that a key does not see, to be taken out of texts.
 
-    With those that it sees, which may contain them.
+    Names that it sees come with them, because these may contain hidden ones.
     """
 
     def __init__(self, hidden: Iterable[str], seen: Iterable[str]) -> None:

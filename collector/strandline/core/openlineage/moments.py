@@ -33,8 +33,8 @@ def exact_moment(text: str) -> datetime:
 def moment(text: str, now: datetime) -> datetime:
     """Return the moment of an ISO time, or of one counted from `now`.
 
-    12h (so long ago), 18:00 (the last one), yesterday (its 0:00),
-    friday (0:00 of the last one that began before today).
+    12h (so long ago), 18:00 (the last one), yesterday (its 0:00), friday (0:00 of the last one that
+    began before today).
 
     >>> noon = datetime(2026, 11, 20, 12, tzinfo=UTC)
     >>> [f"{moment(text, noon):%d %H:%M}" for text in ("90m", "yesterday", "18:00", "friday")]

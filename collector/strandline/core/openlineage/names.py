@@ -346,8 +346,8 @@ def place_id(place: TableName) -> int:
 def may_be_metadata_table(name: str, catalog: str) -> bool:
     """Return whether the name ends like one of Iceberg's metadata tables.
 
-    Db.t.snapshots, /warehouse/db/t#snapshots. A table that is
-    really called so may have catalog and database before it, and nothing else.
+    Examples are db.t.snapshots and /warehouse/db/t#snapshots. A table that is really called so may
+    have catalog and database before it, and nothing else.
 
     >>> may_be_metadata_table("lake.sales.history", "lake")
     False
@@ -368,9 +368,8 @@ def is_whole_name(name: str, catalog: str) -> bool:
 def is_of_a_session(namespace: str, other_namespace: str, other_name: str) -> bool:
     """Return whether another name of a dataset in this namespace is what one session calls it.
 
-    The name of its table in the catalog
-    that Flink keeps in memory, which is reported under the namespace of what the table connects to,
-    or under `flink://`.
+    The name of its table in the catalog that Flink keeps in memory, which is reported under the
+    namespace of what the table connects to, or under `flink://`.
     """
     is_nobodys = other_namespace.startswith("flink:")
     return is_nobodys or (

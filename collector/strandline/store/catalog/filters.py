@@ -106,8 +106,7 @@ def states_called(words: Iterable[str]) -> frozenset[str]:
 def may_be_of(asked: Filter) -> list[ColumnElement[bool]]:
     """Return what `runs` alone can decide of it: no run that the filter admits is left out.
 
-    A run that told of no end of its own may
-    be LOST, or have ended with the run above it.
+    A run that told of no end of its own may be LOST, or have ended with the run above it.
     """
     open_ended = runs.c.state <= RUNNING
     clauses = []

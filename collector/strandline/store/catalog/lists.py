@@ -111,8 +111,7 @@ def add_lags(connection: Connection, model: Model, page: Answer, asked: Filter, 
 def never_made(connection: Connection, ids: Sequence[int]) -> set[int]:
     """Those of these datasets of which nothing is known but runs that failed to create them.
 
-    No event named them before
-    or after, be it an event about the dataset alone or an edge.
+    No event named them before or after, be it an event about the dataset alone or an edge.
 
     Asked of a page, not in the list's own query: that sorts all datasets before it takes a page of
     them.
@@ -238,7 +237,7 @@ def jobs_page(
 def newest_runs(connection: Connection, job_ids: Sequence[int], now: int) -> dict[int, Answer]:
     """Return the newest run of each job.
 
-    With the error of one that failed, and how many runs below it did.
+    One that failed has its error; each has the number of failed runs below it.
     """
     states = _newest_states(connection, job_ids, now)
     more = outcomes(connection, {run: state.state == "FAIL" for run, state in states.values()})
@@ -272,8 +271,7 @@ def runs_page(
 ) -> Answer:
     """Runs, the newest first, of one job, of a namespace's jobs or of all.
 
-    Of a past moment those come first that were heard
-    of again later.
+    Of a past moment those come first that were heard of again later.
 
     parent: the id of a run; only the runs directly below it. NotFoundError if there is none.
     """

@@ -86,8 +86,7 @@ def failed_children(
 ) -> dict[int, int]:
     """Return how many runs that name each of these as parent failed, or had by a moment.
 
-    One that was canceled, as a stopped query
-    is, did not.
+    A canceled run, such as a stopped query, has not failed.
     """
     rows = connection.execute(_failed(moment is not None), {"runs": list(above), "moment": moment})
     return dict(map(tuple, rows))

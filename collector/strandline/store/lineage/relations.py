@@ -1,7 +1,6 @@
 """The datasets that jobs read and write.
 
-Known (by a job's last runs), by its latest run alone, or live; now or as of
-a moment.
+Known (by a job's last runs), by its latest run alone, or live; now or as of a moment.
 
 Asked level by level: the jobs that touch these datasets, then all that those jobs touch. What is
 known is found by each job's last runs, now or of the moment (last_runs.py), what runs by all that

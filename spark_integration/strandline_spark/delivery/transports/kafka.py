@@ -202,8 +202,8 @@ def _installed() -> Any:
 class _OwnThreads(logging.Filter):
     """Drops what the client logs on our threads, each try of each connection as an error.
 
-    The outbox says once what is
-    wrong. The application's own Kafka clients, and the level of their logger, stay as they are.
+    The outbox says once what is wrong. The application's own Kafka clients, and the level of their
+    logger, stay as they are.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
