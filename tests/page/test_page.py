@@ -722,6 +722,26 @@ def test_first_screen_lists_several_applications_whatever_runs_below_them(
         assert names == ["first▸ 20 runs below it", "second▸ 20 runs below it"]
 
 
+def test_first_screen_lists_a_running_application_with_more_runs_than_it_reads(
+    browser: Any, empty_address: str
+) -> None:
+    world = World(datetime.now(UTC))
+    for tab in tab_of(browser, empty_address):
+        with client_of(empty_address, "") as client:
+            client.post("/api/v1/lineage", json=world.event("COMPLETE", 950, "nightly"))
+            client.post("/api/v1/lineage", json=world.event("START", 900, "app"))
+            for number in range(205):
+                event = world.event(
+                    "COMPLETE", 800 - number, f"app.{number}", run_facets=below("app")
+                )
+                client.post("/api/v1/lineage", json=event)
+
+        page = tab.open("/")
+        page.wait_for_selector("tr:has-text('below it')")
+
+        assert [row[0] for row in cells_of(page)] == ["app▸ at least 200 runs below it"]
+
+
 def test_cut_list_says_at_least_how_many_runs_are_below_one(
     browser: Any, empty_address: str
 ) -> None:

@@ -18,9 +18,34 @@ const SIGNS = {
 // Runs: an application's are read with it, so that it is one row.
 const RECENT = { read: 200, shown: 12 };
 
+// The newest runs. An application that is older than all of these stands before the first of its
+// runs, if that is one of the first rows.
+async function recentRuns(signal) {
+  const page = await list("/runs", {}, RECENT.read, signal);
+  if (!page.more) return page;
+  const ids = new Set(page.items.map((run) => run.runId));
+  const above = new Map(
+    page.items
+      .filter((run) => run.parent && !ids.has(run.parent.runId))
+      .map((run) => [run.parent.runId, run.parent]),
+  );
+  const found = await Promise.all(
+    [...above.values()]
+      .slice(0, RECENT.shown)
+      .map(({ runId, job }) => get("/runs/detail", { runId, ...job }, signal).catch(() => null)),
+  );
+  const older = new Map(found.filter(Boolean).map((run) => [run.runId, run]));
+  const withOlder = (run) => {
+    const application = older.get(run.parent?.runId);
+    older.delete(run.parent?.runId);
+    return application ? [application, run] : [run];
+  };
+  return { ...page, items: page.items.flatMap(withOlder) };
+}
+
 export function Now() {
   const overview = useData((signal) => get("/overview", {}, signal), []);
-  const recent = useData((signal) => list("/runs", {}, RECENT.read, signal), []);
+  const recent = useData(recentRuns, []);
   return html`<${Loaded} of=${overview}>
     ${(now) =>
       now.newestEventAt
