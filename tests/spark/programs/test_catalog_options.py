@@ -101,4 +101,4 @@ def test_missing_collector_logs_a_warning(caplog: pytest.LogCaptureFixture) -> N
     assert first.startswith(
         "strandline: data-lineage of catalog lake is not sent: the collector at http://127.0.0.1:1 "
     )
-    assert second.endswith("not sent: no spark.strandline.collector.url")
+    assert second.endswith("not sent: spark.strandline.collector.url is not set")
