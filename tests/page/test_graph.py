@@ -142,6 +142,18 @@ def test_marks_of_runs_ahead_of_the_clock_stay_off_the_bar(
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
 
 
+def test_address_of_a_box_that_is_gone_leads_to_the_map(hub_tab: Tab) -> None:
+    page = hub_tab.open("/graph?open=catalog:gone")
+    assert page.inner_text(".empty-note") == (
+        "What was opened here is not in the map any more. Show the map"
+    )
+
+    hub_tab.click("text=Show the map")
+
+    page.wait_for_selector(".node")
+    assert "open=" not in page.url
+
+
 def test_folded_job_is_found_and_pinned(hub_tab: Tab) -> None:
     page = hub_tab.open(f"/graph?node={HUB}")
     hub_tab.click(".node.rest:has-text('more jobs')")

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -821,6 +822,16 @@ def test_slash_key_opens_the_search(tab: Tab) -> None:
 
     page.wait_for_selector("main td:has-text('lake.shop.report')")
     assert "q=report" in page.url
+
+
+def test_expiry_says_a_reason_of_many_snapshots_once(tab: Tab) -> None:
+    page = tab.open(f"/table?{BALANCE}&tab=expiry")
+    page.wait_for_selector("td[data-label=reasons]")
+
+    reasons = page.locator("td[data-label=reasons]").all_inner_texts()
+
+    assert "as above" in reasons
+    assert not [one for one, above in pairwise(reasons) if one == above != "as above"]
 
 
 def test_snapshot_id_leads_to_its_table(tab: Tab) -> None:

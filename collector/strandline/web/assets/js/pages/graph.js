@@ -99,7 +99,12 @@ export function Graph({ params }) {
   const before = useData(loadThen(given.since), [...keys, given.since], false);
   const isAt = (error) =>
     html`<div class="canvas"><div class="empty-note">
-      <${Problem} error=${error} again=${known.reload} /></div></div>`;
+      ${
+        error.status === 404 && asked.under.length
+          ? html`What was opened here is not in the map any more.${" "}
+            <a href=${withParams({ open: null })}>Show the map</a>`
+          : html`<${Problem} error=${error} again=${known.reload} />`
+      }</div></div>`;
   return html`<div class="graphpage">
     <${Toolbar} params=${params} asked=${asked} known=${known.data} />
     ${

@@ -540,6 +540,9 @@ function Expiry({ one }) {
         { show: html`<${Time} at=${committedAt} />`, text: committedAt || "" },
       ];
     };
+    const texts = kept.map((row) => row.reasons.join("; "));
+    const reasons = (text, i) =>
+      text === texts[i - 1] ? { show: html`<span class="dim">as above</span>`, text } : text;
     const head = ["snapshot", "barrier", "committed"];
     const cut = (shown, all) => all > shown && html`<p class="dim">${shown} of ${all} shown</p>`;
     return html`<p class="sentence">
@@ -559,7 +562,7 @@ function Expiry({ one }) {
       <${Grid}
         name="kept"
         head=${[...head, "reasons"]}
-        rows=${kept.map((row) => [...cells(row.snapshotId), row.reasons.join("; ")])}
+        rows=${kept.map((row, i) => [...cells(row.snapshotId), reasons(texts[i], i)])}
       />${cut(kept.length, keptCount)}`;
   }}<//>`;
 }
