@@ -38,5 +38,5 @@ def escaped_answer(answer: Any) -> Any:
     return answer
 
 
-def _written(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+def _written(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()

@@ -117,7 +117,9 @@ class Sparing:
     def __call__(self, line: str) -> None:
         """Write the line, unless it was written within the last minute."""
         now = self._clock()
-        self._written = {one: at for one, at in self._written.items() if now - at < SPARED_SECONDS}
+        self._written = {
+            message: at for message, at in self._written.items() if now - at < SPARED_SECONDS
+        }
         if line in self._written:
             self._left_out[line] = self._left_out.get(line, 0) + 1
             return

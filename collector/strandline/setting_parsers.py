@@ -178,13 +178,13 @@ def token_grants(value: str) -> tuple[TokenGrant, ...]:
     >>> token_grants("analysts=read@*; cn=etl,ou=x=ingest,read@bank*,s3://bank*")[1]
     TokenGrant(value='cn=etl,ou=x', scopes=('ingest', 'read'), patterns=('bank*', 's3://bank*'))
     """
-    matches = [GRANT.fullmatch(one.strip()) for one in value.split(";") if one.strip()]
+    matches = [GRANT.fullmatch(entry.strip()) for entry in value.split(";") if entry.strip()]
     granted = [
         TokenGrant(match["value"].strip(), patterns(match["scopes"]), patterns(match["patterns"]))
         for match in matches
         if match
     ]
-    if not matches or not all(matches) or not all(one.patterns for one in granted):
+    if not matches or not all(matches) or not all(grant.patterns for grant in granted):
         raise ValueError("is not VALUE=SCOPE,...@PATTERN,...; with scopes read, ingest and admin")
     return tuple(granted)
 
@@ -206,7 +206,7 @@ def event_address(value: str) -> str:
 
 def patterns(value: str) -> tuple[str, ...]:
     """Patterns with commas, as shells have them."""
-    return tuple(one.strip() for one in value.split(",") if one.strip())
+    return tuple(pattern.strip() for pattern in value.split(",") if pattern.strip())
 
 
 def networks(value: str) -> tuple[Any, ...]:
@@ -219,24 +219,24 @@ def networks(value: str) -> tuple[Any, ...]:
 
 def brokers(value: str) -> str:
     """Kafka's brokers, `host:port` with commas; a host alone means port 9092."""
-    addresses = [one.strip() for one in value.split(",") if one.strip()]
+    addresses = [broker.strip() for broker in value.split(",") if broker.strip()]
     if not addresses or not all(map(_is_broker, addresses)):
         raise ValueError(f"is not host:port,... with ports from 1 to {LAST_PORT}")
     return ",".join(addresses)
 
 
-def _is_broker(one: str) -> bool:
-    parts = BROKER.fullmatch(one)
+def _is_broker(broker: str) -> bool:
+    parts = BROKER.fullmatch(broker)
     if parts is None:
-        return _is_ipv6(one)
+        return _is_ipv6(broker)
     return (parts["v6"] is None or _is_ipv6(parts["v6"])) and 1 <= int(
         parts["port"] or 9092
     ) <= LAST_PORT
 
 
-def _is_ipv6(one: str) -> bool:
+def _is_ipv6(address: str) -> bool:
     try:
-        return ipaddress.ip_address(one).version == 6
+        return ipaddress.ip_address(address).version == 6
     except ValueError:
         return False
 

@@ -372,10 +372,10 @@ def declared() -> Iterator[tuple[str, Mapping[str, Any]]]:
 
     Unset or computed.
     """
-    for one in fields(Settings):
-        if "parse" in one.metadata:
-            default = None if one.default is MISSING else one.default
-            yield one.name, types.MappingProxyType({**one.metadata, "default": default})
+    for setting in fields(Settings):
+        if "parse" in setting.metadata:
+            default = None if setting.default is MISSING else setting.default
+            yield setting.name, types.MappingProxyType({**setting.metadata, "default": default})
 
 
 def read_dotenv(path: Path) -> dict[str, str]:

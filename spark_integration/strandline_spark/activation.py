@@ -43,7 +43,7 @@ def enable(spark: Any) -> bool:
     OpenLineage, and where the stock OpenLineage listener is on.
     """
     context = context_of(spark)
-    return context is not None and activate(context, asked=True)
+    return context is not None and activate(context, by_hand=True)
 
 
 def disable(spark: Any) -> None:
@@ -81,11 +81,11 @@ def context_of(spark: Any) -> Any:
     return spark.sparkContext
 
 
-def activate(context: Any, asked: bool = False) -> bool:
+def activate(context: Any, by_hand: bool = False) -> bool:
     """Start an emitter for a SparkContext whose conf, or user, asks for it."""
     try:
         conf = conf_of_context(context)
-        if not (conf.enabled or asked):
+        if not (conf.enabled or by_hand):
             return False
         _follow_conf(context)
         if conf.disabled:

@@ -29,22 +29,22 @@ def collector_key(
         (get(COLLECTOR_TOKEN), COLLECTOR_TOKEN_FILE, get(COLLECTOR_TOKEN_FILE)),
         (environ.get(KEY), KEY_FILE, environ.get(KEY_FILE)),
     ):
-        found = (value or "").strip() or (_in_file(name, file, faults) if file else None)
-        if found:
-            return found
+        key = (value or "").strip() or (_in_file(name, file, faults) if file else None)
+        if key:
+            return key
     return None
 
 
 def _in_file(name: str, file: str, faults: list[str] | None) -> str | None:
     try:
-        found = Path(file).read_text(encoding="utf-8").strip()
+        key = Path(file).read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
-        found, why = (
+        key, why = (
             "",
             f"cannot be read ({getattr(error, 'strerror', None) or type(error).__name__})",
         )
     else:
         why = "is empty"
-    if not found and faults is not None:
+    if not key and faults is not None:
         faults.append(f"{name}: {file} {why}: no key is taken from it")
-    return found or None
+    return key or None

@@ -203,25 +203,25 @@ def _parent(
 def _transport(
     entries: Mapping[str, str], environ: Mapping[str, str], faults: list[str]
 ) -> Mapping[str, str]:
-    found = {
+    settings = {
         key[len(_TRANSPORT) :]: value
         for key, value in entries.items()
         if key.startswith(_TRANSPORT)
     }
     url = entries.get(keys.COLLECTOR_URL)
-    if found.get("type", "http") == "http" and url and found.get("url", url) == url:
+    if settings.get("type", "http") == "http" and url and settings.get("url", url) == url:
         named = {
             "auth.apiKey",
             "auth.api_key",
-        } & found.keys()  # the collector's key where the transport has none
+        } & settings.keys()  # the collector's key where the transport has none
         key = None if named else collector_key(entries.get, environ, faults)
-        found = {"url": url, **({"auth.apiKey": key} if key else {}), **found}
-    return {"type": "http", **found} if "url" in found else found
+        settings = {"url": url, **({"auth.apiKey": key} if key else {}), **settings}
+    return {"type": "http", **settings} if "url" in settings else settings
 
 
 def _spool_dir(entries: Mapping[str, str], environ: Mapping[str, str]) -> Path:
-    if given := entries.get(keys.SPOOL_DIR):
-        return Path(given) if not given.startswith("~/") else _home(environ) / given[2:]
+    if folder := entries.get(keys.SPOOL_DIR):
+        return Path(folder) if not folder.startswith("~/") else _home(environ) / folder[2:]
     state = environ.get("XDG_STATE_HOME") or _home(environ) / ".local" / "state"
     return Path(state) / "strandline" / "spool"
 
@@ -236,8 +236,8 @@ def _home(environ: Mapping[str, str]) -> Path:
 
 def _facets_off(entries: Mapping[str, str]) -> frozenset[str]:
     single = {
-        found[1]
+        match[1]
         for key, value in entries.items()
-        if (found := _FACET_OFF.fullmatch(key)) and is_on(value)
+        if (match := _FACET_OFF.fullmatch(key)) and is_on(value)
     }
     return frozenset(single | set(_names(entries.get(keys.FACETS_DISABLED, ""))))

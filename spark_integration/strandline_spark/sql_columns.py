@@ -56,7 +56,7 @@ def rows_of(statement: Statement) -> list[ColumnLineage]:
 
 
 def _every_origin(statement: Statement) -> list[ColumnLineage]:
-    sources = {(one.namespace, one.name): _table(one) for one in statement.inputs}
+    sources = {(dataset.namespace, dataset.name): _table(dataset) for dataset in statement.inputs}
     target = _table(statement.outputs[0].dataset) if statement.outputs else ""
     return [
         ColumnLineage(

@@ -402,7 +402,7 @@ def test_events_of_a_run_share_one_id_that_no_other_run_has() -> None:
 
 
 def test_commits_are_kept_while_an_open_execution_may_own_them() -> None:
-    arrivals = Arrivals(kept=0)
+    arrivals = Arrivals(at_least=0)
     for item in "abc":
         arrivals.add(item)
 
@@ -415,7 +415,7 @@ def test_commits_are_kept_while_an_open_execution_may_own_them() -> None:
 
 
 def test_endless_execution_keeps_a_bounded_number_of_commits() -> None:
-    arrivals = Arrivals(kept=0, most=2)
+    arrivals = Arrivals(at_least=0, most=2)
     for item in "abcd":
         arrivals.add(item)
 
@@ -423,7 +423,7 @@ def test_endless_execution_keeps_a_bounded_number_of_commits() -> None:
 
 
 def test_commit_seen_before_its_execution_is_matched_by_time() -> None:
-    arrivals = Arrivals(kept=2)
+    arrivals = Arrivals(at_least=2)
     for at, item in enumerate("abc"):
         arrivals.add(item, at * 1000.0)
     arrivals.forget_before(3)

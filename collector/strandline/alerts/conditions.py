@@ -97,23 +97,26 @@ def store_troubles(
     ]
 
 
-def _of_table(connection: Connection, one: TableTrouble, label: str) -> Trouble:
-    about = ":".join(one.table)
-    if isinstance(one, PassedBarriers):
-        barriers = ", ".join(map(str, one.barriers))
+def _of_table(connection: Connection, table_trouble: TableTrouble, label: str) -> Trouble:
+    about = ":".join(table_trouble.table)
+    if isinstance(table_trouble, PassedBarriers):
+        barriers = ", ".join(map(str, table_trouble.barriers))
         return Trouble(
             "skipped",
             about,
             f"{label} went past barriers {barriers} without a snapshot",
-            table=one.table,
+            table=table_trouble.table,
         )
-    words = f"{label} is {ago(one.seconds)} behind: barrier {one.barrier} is missing"
+    delay = ago(table_trouble.seconds)
+    words = f"{label} is {delay} behind: barrier {table_trouble.barrier} is missing"
     culprit = ""
-    if one.job:
-        owners = owners_of(connection, one.job)
-        culprit = f"; the bottleneck is job {one.job[1]}"
+    if table_trouble.job:
+        owners = owners_of(connection, table_trouble.job)
+        culprit = f"; the bottleneck is job {table_trouble.job[1]}"
         culprit += f" (owner: {', '.join(owners)})" if owners else ""
-    return Trouble("staleness", about, words + culprit, job=one.job, table=one.table)
+    return Trouble(
+        "staleness", about, words + culprit, job=table_trouble.job, table=table_trouble.table
+    )
 
 
 def owners_of(connection: Connection, job: Job) -> list[str]:
@@ -165,11 +168,15 @@ def topmost_failures(connection: Connection, troubles: Collection[Trouble]) -> l
     An application and its query that failed have failed once. A job all of whose failures are
     below others is no trouble of its own.
     """
-    failed_jobs = [id_of("job", *one.job) for one in troubles if one.job and one.rule == "failed"]
+    failed_jobs = [
+        id_of("job", *trouble.job)
+        for trouble in troubles
+        if trouble.job and trouble.rule == "failed"
+    ]
     failures = _failures_since_well(failed_jobs)
     nested = nested_runs(connection, list(connection.scalars(failures.where(IS_NAMED_AS_INNER))))
     topmost = topmost_runs(connection, failures.where(~among(runs.c.id, nested)))
-    others = [one for one in troubles if one.rule != "failed"]
+    others = [trouble for trouble in troubles if trouble.rule != "failed"]
     once = select(runs.c.id).where(among(runs.c.id, topmost))
     return [*_failures_by_job(connection, once), *others]
 

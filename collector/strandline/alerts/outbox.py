@@ -25,7 +25,7 @@ def firing_keys(connection: Connection) -> Collection[str]:
 
 
 def note(
-    connection: Connection, found: Iterable[Trouble], details: Mapping[str, Details], now: float
+    connection: Connection, troubles: Iterable[Trouble], details: Mapping[str, Details], now: float
 ) -> int:
     """Compare what is wrong with what was reported, and queue a message for each change.
 
@@ -34,7 +34,7 @@ def note(
     lock_head(connection)
     at = round(now * MICRO)
     firing = {row.key: row for row in connection.execute(select(alerts))}
-    current = {trouble.key: trouble for trouble in found}
+    current = {trouble.key: trouble for trouble in troubles}
     messages = []
     for key in sorted(current.keys() - firing.keys()):
         body = _message(current[key], details.get(key, NONE), at)

@@ -42,7 +42,7 @@ def targets_of(setting: str | None) -> tuple[str, ...]:
     >>> targets_of("https://a.example/hook, slack=https://hooks.slack.com/x")
     ('https://a.example/hook', 'slack=https://hooks.slack.com/x')
     """
-    return tuple(one.strip() for one in (setting or "").split(",") if one.strip())
+    return tuple(address.strip() for address in (setting or "").split(",") if address.strip())
 
 
 class Alerting:
@@ -90,21 +90,21 @@ class Alerting:
     def look(self, now: float) -> int:
         """Note what began and what is over; return the number of messages for each target."""
         with self._follower.model() as model:
-            found, of_tables = model_troubles(model, self._bound, now)
+            troubles, of_tables = model_troubles(model, self._bound, now)
         stale = {table.table for table in of_tables if isinstance(table, Staleness)}
         with read_from(self._engine) as connection:
-            found += store_troubles(connection, of_tables, now)
+            troubles += store_troubles(connection, of_tables, now)
             firing = firing_keys(connection)
             details = {
                 trouble.key: details_of(connection, trouble, stale, self._public_url, now)
-                for trouble in found
+                for trouble in troubles
                 if trouble.key not in firing
             }
         with self._engine.begin() as connection:
             for delivery in self._deliveries:
                 register(connection, delivery.target.name, ALERTS, now)
             clean(connection, now)
-            return note(connection, found, details, now)
+            return note(connection, troubles, details, now)
 
     def send(self, now: float) -> int:
         """Send what is due at a moment to each target; return the number of messages taken."""

@@ -69,8 +69,8 @@ ANSWERS_OF_MEMORY = 8  # the part of the memory that answers may take while they
 ROUTERS = (
     ingest.router,  # first, because it is asked most
     health.router,
-    *(one.router for one in (lineage, catalog, received, versions, groups, board, overview)),
-    *(one.router for one in (tables, audit, keys, catalog_options, forgetting, registration)),
+    *(module.router for module in (lineage, catalog, received, versions, groups, board, overview)),
+    *(module.router for module in (tables, audit, keys, catalog_options, forgetting, registration)),
     *MARQUEZ,
 )
 SLASHED = with_slashes(MARQUEZ)

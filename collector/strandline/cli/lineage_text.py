@@ -63,7 +63,7 @@ class Tree:
         if below and (expanded or depth == DEEPEST):
             return Branch(f"{text}  ...{' (see above)' if expanded else ''}")
         self.shown.add(self.node(key))
-        return Branch(text, [self.grow(one, depth + 1, key) for one in below])
+        return Branch(text, [self.grow(node, depth + 1, key) for node in below])
 
 
 def lineage_text(answer: Json, starts: Sequence[str], direction: str = "both") -> str:
@@ -146,7 +146,7 @@ def _table_tree(answer: Json, nodes: dict[str, Json], *, upstream: bool) -> Tree
     by_ends = {frozenset((edge["source"], edge["target"])): edge for edge in answer["edges"]}
 
     def note(above: Any, key: Any) -> str:
-        ends = (one if isinstance(one, str) else one[0] for one in (above, key))
+        ends = (part if isinstance(part, str) else part[0] for part in (above, key))
         return _not_newest(by_ends.get(frozenset(ends), {}))
 
     def below(key: Any) -> list[Any]:
@@ -213,7 +213,7 @@ def column_text(answer: Json, direction: str = "both") -> str:
 
 def run_text(answer: Json) -> str:
     """Return the runs that a run, the answer's first node, stands on as text."""
-    nodes = {one["id"]: one for one in answer["nodes"]}
+    nodes = {node["id"]: node for node in answer["nodes"]}
     below: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for edge in answer["edges"]:
         how = f"@ {edge['snapshotId']}" if edge["snapshotId"] else "was written last by it"
@@ -272,16 +272,16 @@ def _led_to(edges: Sequence[Json], starts: set[str], near: str, far: str) -> set
 
 
 def _step_tree(answer: Json, label: Callable[[Json], str], near: str, far: str) -> Tree:
-    nodes = {one["id"]: one for one in answer["nodes"]}
+    nodes = {node["id"]: node for node in answer["nodes"]}
     edges: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
     for edge in answer["edges"]:
         edges[edge[near]][edge[far], _how(edge)] = None
     for node in answer["nodes"] if near == "target" else ():
         if node["distance"] == 0 and (origin := _origin(node)) is not None:
             edges[node["id"]][origin, ""] = None
-        for one in node.get("inputsOfUnknownSnapshots", ()):
-            nodes[one["id"]] = one
-            edges[node["id"]][one["id"], "  (at which snapshot is not known)"] = None
+        for dataset in node.get("inputsOfUnknownSnapshots", ()):
+            nodes[dataset["id"]] = dataset
+            edges[node["id"]][dataset["id"], "  (at which snapshot is not known)"] = None
     return Tree(
         lambda key: f"{label(nodes[key[0]])}{key[1]}",
         lambda key: edges[key[0]],

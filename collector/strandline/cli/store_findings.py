@@ -120,13 +120,13 @@ def _troubles(engine: Engine, settings: Settings) -> Iterator[str]:
     """Yield the problems that alerts would report now, a few of each kind."""
     now = datetime.now(UTC).timestamp()
     with Follower(engine).as_written() as model:
-        found, of_tables = model_troubles(
+        troubles, of_tables = model_troubles(
             model, settings.alert_staleness_seconds or STALE_SECONDS, now
         )
     with reading(engine).connect() as connection:
-        found += store_troubles(connection, of_tables, now)
+        troubles += store_troubles(connection, of_tables, now)
     for rule in OPERATIONAL:
-        yield from _few([one for one in found if one.rule == rule])
+        yield from _few([trouble for trouble in troubles if trouble.rule == rule])
 
 
 def _few(troubles: list[Trouble]) -> Iterator[str]:

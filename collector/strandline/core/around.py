@@ -189,8 +189,8 @@ def _joined_edges(edges: Iterable[Json], box_of: Mapping[str, str]) -> list[Json
 
 def _joined_edge(source: str, target: str, alike: Sequence[Json]) -> Json:
     edge = {"source": source, "target": target, "edges": len(alike)}
-    rules = {one.get("rule") for one in alike}
+    rules = {edge.get("rule") for edge in alike}
     if len(rules) == 1:
         edge["rule"] = rules.pop()
-    seen = [one["lastSeen"] for one in alike if one.get("lastSeen")]
-    return edge | ({"lastSeen": max(seen)} if seen else {})
+    times = [edge["lastSeen"] for edge in alike if edge.get("lastSeen")]
+    return edge | ({"lastSeen": max(times)} if times else {})

@@ -175,7 +175,7 @@ def left_of(event: bytes, naming: NamesToForget, *, prose: bool) -> bytes | None
     if remaining is None or remaining is event:
         return remaining
     before, after = _MEMBERS.decode(event), _MEMBERS.decode(remaining)
-    return None if any(one in before and one not in after for one in _WHOLE) else remaining
+    return None if any(member in before and member not in after for member in _WHOLE) else remaining
 
 
 def _left(raw: bytes, place: Place, naming: NamesToForget) -> bytes | None:
@@ -196,11 +196,11 @@ def _left_of_text(raw: bytes, naming: NamesToForget) -> bytes:
 
 
 def _left_of_list(raw: bytes, place: Place, naming: NamesToForget) -> bytes:
-    elements = [bytes(one) for one in _ELEMENTS.decode(raw)]
+    elements = [bytes(element) for element in _ELEMENTS.decode(raw)]
     remaining = [_left(element, place, naming) for element in elements]
-    if all(one is other for one, other in zip(elements, remaining, strict=True)):
+    if all(element is other for element, other in zip(elements, remaining, strict=True)):
         return raw
-    return b"[" + b", ".join(one for one in remaining if one is not None) + b"]"
+    return b"[" + b", ".join(element for element in remaining if element is not None) + b"]"
 
 
 def _left_of_object(raw: bytes, place: Place, naming: NamesToForget) -> bytes | None:
@@ -256,13 +256,14 @@ def _is_wanted_run(members: dict[str, bytes], naming: NamesToForget) -> bool:
         return False
     try:
         run, job = (
-            msgspec.json.decode(members[one], type=dict[str, msgspec.Raw]) for one in ("run", "job")
+            msgspec.json.decode(members[member], type=dict[str, msgspec.Raw])
+            for member in ("run", "job")
         )
     except msgspec.MsgspecError:
         return False
     identity = [
-        _text(bytes(one[key])) if key in one else None
-        for one, key in ((run, "runId"), (job, "namespace"), (job, "name"))
+        _text(bytes(owner[key])) if key in owner else None
+        for owner, key in ((run, "runId"), (job, "namespace"), (job, "name"))
     ]
     return None not in identity and naming.is_run(*map(str, identity))
 

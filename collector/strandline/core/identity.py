@@ -96,8 +96,8 @@ def labels_of(names: Collection[Name], aliases: Collection[Alias]) -> dict[int, 
     for alias in aliases:
         links.setdefault(alias.dataset_id, []).append(alias)
     for group in groups_of(by_id, aliases):
-        members = [by_id[one] for one in group]
-        linked = [alias for one in group for alias in links.get(one, ())]
+        members = [by_id[label] for label in group]
+        linked = [alias for label in group for alias in links.get(label, ())]
         labels |= _labels_in(members, linked, tables)
     return labels
 
@@ -121,7 +121,7 @@ def _labels_in(
 
 def groups_of(ids: Iterable[int], aliases: Iterable[Alias]) -> list[set[int]]:
     """Return the ids that are joined by aliases, group by group."""
-    group_of = {one: {one} for one in ids}
+    group_of = {id_: {id_} for id_ in ids}
     for alias in aliases:
         one, other = group_of[alias.dataset_id], group_of[alias.alias_id]
         if one is not other:
@@ -168,7 +168,7 @@ def _catalogs_of(members: Iterable[Name], aliases: Iterable[Alias]) -> Mapping[i
     own = {name.id: name.catalog for name in members if name.catalog}
     catalogs = dict(own)
     for alias in sorted(aliases):
-        for one, other in ((alias.dataset_id, alias.alias_id), (alias.alias_id, alias.dataset_id)):
-            if one in own and other not in own:
-                catalogs[other] = min(catalogs.get(other, own[one]), own[one])
+        for id_, other in ((alias.dataset_id, alias.alias_id), (alias.alias_id, alias.dataset_id)):
+            if id_ in own and other not in own:
+                catalogs[other] = min(catalogs.get(other, own[id_]), own[id_])
     return catalogs

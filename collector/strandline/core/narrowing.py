@@ -56,17 +56,19 @@ class _Bridges:
 
 def narrowed(answer: Json, is_kept: Callable[[Json], bool]) -> Json:
     """Return the answer with the nodes that are kept; `hidden.filtered` counts the others."""
-    kept = {node["id"]: node for node in answer["nodes"] if is_kept(node)}
-    if len(kept) == len(answer["nodes"]):
+    nodes = {node["id"]: node for node in answer["nodes"] if is_kept(node)}
+    if len(nodes) == len(answer["nodes"]):
         return answer | {"hidden": answer["hidden"] | {"filtered": 0}}
-    bridges = _Bridges(_leaving(answer["edges"]), kept.keys())
-    edges = [edge for edge in answer["edges"] if edge["source"] in kept and edge["target"] in kept]
+    bridges = _Bridges(_leaving(answer["edges"]), nodes.keys())
+    edges = [
+        edge for edge in answer["edges"] if edge["source"] in nodes and edge["target"] in nodes
+    ]
     joined = {(edge["source"], edge["target"]) for edge in edges}
-    for node in kept:
+    for node in nodes:
         edges += _bridges_from(node, bridges, joined)
-    hidden = answer["hidden"] | {"filtered": len(answer["nodes"]) - len(kept)}
+    hidden = answer["hidden"] | {"filtered": len(answer["nodes"]) - len(nodes)}
     shown = {
-        "nodes": list(kept.values()),
+        "nodes": list(nodes.values()),
         "edges": sorted(edges, key=lambda edge: (edge["target"], edge["source"])),
     }
     cut = {"complete": False, "truncatedBy": "edges"} if bridges.steps >= MOST_STEPS else {}

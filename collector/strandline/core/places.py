@@ -162,8 +162,8 @@ def _common_path(datasets: Iterable[PlacedDataset]) -> Path:
     if not paths:
         return ()
     least, greatest = min(paths), max(paths)
-    for place, (one, other) in enumerate(zip(least, greatest, strict=False)):
-        if one != other:
+    for place, (position, other) in enumerate(zip(least, greatest, strict=False)):
+        if position != other:
             return least[:place]
     return least
 

@@ -65,15 +65,15 @@ def _reached(
             leaving[step.via].append(step)
         if near is not None:
             leaving[near].append(step)
-    found, waiting = dict.fromkeys(starts, 0), deque(starts)
+    distances, waiting = dict.fromkeys(starts, 0), deque(starts)
     while waiting:
         node = waiting.popleft()
         for step in leaving[node]:
             beyond = step.target if onwards else step.source
-            if beyond is not None and beyond not in found:
-                found[beyond] = found[node] + 1
+            if beyond is not None and beyond not in distances:
+                distances[beyond] = distances[node] + 1
                 waiting.append(beyond)
-    return found
+    return distances
 
 
 def _distances(

@@ -118,14 +118,14 @@ def _search(
     if not second:
         return search(first, most)
     half = most - (most - len(starts)) // 2  # the starts are in both
-    found = search(first, half)
-    other = search(second[0], most + len(starts) - len(found.nodes))
+    walked = search(first, half)
+    other = search(second[0], most + len(starts) - len(walked.nodes))
     if (
-        found.truncated_by not in (None, "depth") and len(other.nodes) < half
+        walked.truncated_by not in (None, "depth") and len(other.nodes) < half
     ):  # what the second left is the first's
-        found = search(first, most + len(starts) - len(other.nodes))
-    _join(found, other)
-    return found
+        walked = search(first, most + len(starts) - len(other.nodes))
+    _join(walked, other)
+    return walked
 
 
 @dataclass(slots=True)

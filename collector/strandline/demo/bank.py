@@ -100,8 +100,8 @@ class Bank:
 
         In the checkout, or in the user's cache for an installed package.
         """
-        if given := os.environ.get("STRANDLINE_CACHE_DIR"):
-            return Path(given)
+        if folder := os.environ.get("STRANDLINE_CACHE_DIR"):
+            return Path(folder)
         return (
             self.root / ".cache" if is_checkout(self.root) else Path(user_cache_dir("strandline"))
         )

@@ -55,12 +55,12 @@ def records(recording: Path, end: datetime) -> Iterator[Record]:
     if not received:
         return
     span = end - datetime.fromisoformat(received[-1]["receivedAt"])
-    for one in received:
-        text = json.dumps(one["event"], separators=(",", ":"))
-        moved = _MOMENT.sub(lambda found: f'"{_moved(found[1], span)}"', text)
+    for event in received:
+        text = json.dumps(event["event"], separators=(",", ":"))
+        moved = _MOMENT.sub(lambda match: f'"{_moved(match[1], span)}"', text)
         if '"strandline_heartbeat"' in moved:
             moved = _LEASE.sub(rf"\g<1>{DAY}", moved)
-        yield Record(moved.encode(), datetime.fromisoformat(one["receivedAt"]) + span)
+        yield Record(moved.encode(), datetime.fromisoformat(event["receivedAt"]) + span)
 
 
 def _moved(moment: str, span: timedelta) -> str:

@@ -103,7 +103,7 @@ def made_by_streams(bank: Bank) -> dict[str, list[str]]:
     """The snapshots of all tables that streams write, in both acts."""
     plain, aligned = demo_lake.snapshots(bank), demo_lake.snapshots(bank, "aligned")
     return {f"bank.{name}": plain[name] for name in TABLES.values()} | {
-        f"aligned.{name}": found for name, found in aligned.items()
+        f"aligned.{name}": tables for name, tables in aligned.items()
     }
 
 
@@ -146,9 +146,9 @@ def job_lines(table: str, sources: Sequence[Row], sinks: Sequence[Row]) -> list[
     return list(lines)
 
 
-def tables_of(job: str, found: Sequence[Row]) -> list[str]:
+def tables_of(job: str, rows: Sequence[Row]) -> list[str]:
     """The tables of a job, in the order of their names."""
-    return sorted({name_of(row) for row in found if row["job"] == job})
+    return sorted({name_of(row) for row in rows if row["job"] == job})
 
 
 def name_of(row: Row) -> str:

@@ -76,14 +76,16 @@ def _load(location: str, version: str | None = None) -> DeltaTable:
 def _shows(location: str, snapshot: str) -> bool:
     """Return whether the table has the rows of a version, also where compactions rewrote them."""
     table, version = _load(location), int(snapshot)
-    history = {int(one["version"]): str(one["operation"]).lower() for one in table.history()}
+    history = {
+        int(version["version"]): str(version["operation"]).lower() for version in table.history()
+    }
     shown, same = [table.version()], [version]
     while history.get(shown[-1]) in SAME_ROWS and shown[-1] - 1 in history:
         shown.append(shown[-1] - 1)
     while history.get(same[-1] + 1) in SAME_ROWS:
         same.append(same[-1] + 1)
-    wanted = [_files(_load(location, str(one))) for one in same]
-    return any(_files(_load(location, str(one))) in wanted for one in shown)
+    wanted = [_files(_load(location, str(version))) for version in same]
+    return any(_files(_load(location, str(version))) in wanted for version in shown)
 
 
 def _files(table: DeltaTable) -> set[tuple[Any, ...]]:

@@ -31,7 +31,11 @@ class Round:
             say(f"{self.called}: {came} pins came as tags, {went} went")
         heads = tables.heads(self.called)
         there = set(tables.snapshots(self.called))
-        going = [one for one in self.found.expirable if one in there and one not in heads]
+        going = [
+            snapshot
+            for snapshot in self.found.expirable
+            if snapshot in there and snapshot not in heads
+        ]
         if going:
             tables.expire(self.called, going)
         say(f"{self.called}: {len(going)} snapshots expired")

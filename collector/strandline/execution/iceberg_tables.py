@@ -32,14 +32,14 @@ def catalog_properties(properties: Iterable[str]) -> dict[str, dict[str, str]]:
     >>> catalog_properties(["lake.type=sql", "lake.uri=sqlite:///a=b.db"])
     {'lake': {'type': 'sql', 'uri': 'sqlite:///a=b.db'}}
     """
-    found: dict[str, dict[str, str]] = {}
-    for one in properties:
-        name, equals, value = one.partition("=")
+    catalogs: dict[str, dict[str, str]] = {}
+    for entry in properties:
+        name, equals, value = entry.partition("=")
         catalog, dot, key = name.partition(".")
         if not (catalog and dot and key and equals):
-            raise SettingsError([f"--catalog-property {one}: is not CATALOG.KEY=VALUE"])
-        found.setdefault(catalog, {})[key] = value
-    return found
+            raise SettingsError([f"--catalog-property {entry}: is not CATALOG.KEY=VALUE"])
+        catalogs.setdefault(catalog, {})[key] = value
+    return catalogs
 
 
 class IcebergTables:
@@ -221,7 +221,7 @@ class IcebergTables:
             for snapshot in snapshots
             if snapshot.isdigit() and table.snapshot_by_id(int(snapshot)) is not None
         ]
-        wanted = {PIN + one: one for one in there_yet}
+        wanted = {PIN + tag: tag for tag in there_yet}
         new, old = wanted.keys() - there.keys(), there.keys() - wanted.keys()
         for tag in sorted(new):
             self.load(called).manage_snapshots().create_tag(int(wanted[tag]), tag).commit()

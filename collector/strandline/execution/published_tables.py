@@ -110,10 +110,10 @@ def _number(value: Any) -> int | None:
     Iceberg, Delta and Paimon have none.
     """
     try:
-        found = int(value)
+        number = int(value)
     except (TypeError, ValueError):
         return None
-    return found if -(2**63) <= found < 2**63 else None
+    return number if -(2**63) <= number < 2**63 else None
 
 
 def _instant(value: str | None) -> datetime | None:

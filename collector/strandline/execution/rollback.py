@@ -106,7 +106,7 @@ def _refuse_running(connection: Connection, model: Model, plan: Plan) -> None:
             f"stop these jobs first, in this order: {', '.join(running)}; "
             "then run the command again"
         )
-    outside = [one for one in jobs_outside(connection, plan.tables, plan.jobs) if one.runs]
+    outside = [job for job in jobs_outside(connection, plan.tables, plan.jobs) if job.runs]
     if outside:
         lines = "; ".join(in_words(connection, model, outside))
         raise RefusedError(

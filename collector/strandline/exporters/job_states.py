@@ -41,20 +41,20 @@ def job_states(
 
     Of all that is known of it, or of what runs.
     """
-    touched = [
+    job_edges = [
         job_edge
         for job_edge in job_edges_of(connection, View(round(now * MICRO), live=live), list(jobs))
         if job_edge.job in jobs
     ]
     edges: dict[int, list[ColumnEdge]] = defaultdict(list)
-    for edge in edges_of(connection, touched):
+    for edge in edges_of(connection, job_edges):
         edges[edge.job].append(edge)
     datasets = dataset_records(
-        connection, named_by(touched, [edge for own in edges.values() for edge in own])
+        connection, named_by(job_edges, [edge for own in edges.values() for edge in own])
     )
-    links = links_of(connection, touched, datasets, attrgetter("job"))
+    links = links_of(connection, job_edges, datasets, attrgetter("job"))
     states = {}
-    for job in {one.job for one in touched}:
+    for job in {job_edge.job for job_edge in job_edges}:
         own = sorted(
             set(edges[job]),
             key=lambda edge: (edge.target, edge.source or (0, ""), edge.how.transform),

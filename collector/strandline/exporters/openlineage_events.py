@@ -149,11 +149,11 @@ def _kept(facets: Mapping[str, Any]) -> Json:
 
 
 def _dataset(link: DatasetLink, own: str) -> Json:
-    one = link.dataset
+    dataset = link.dataset
     return {
-        "namespace": one.namespace,
-        "name": one.name,
-        "facets": _kept(one.facets),
+        "namespace": dataset.namespace,
+        "name": dataset.name,
+        "facets": _kept(dataset.facets),
         own: dict(link.facets),
     }
 

@@ -126,7 +126,7 @@ def put_in_order(connection: Connection) -> int:
 
 def _append(connection: Connection, seq: int, newest: dict[Key, Any]) -> int:
     for kind in {kind for kind, _ in newest}:
-        ids = [id_ for one, id_ in newest if one == kind]
+        ids = [id_ for of, id_ in newest if of == kind]
         connection.execute(
             delete(export_changes).where(
                 export_changes.c.kind == kind, among(export_changes.c.entity_id, ids)
@@ -175,7 +175,7 @@ def claim(connection: Connection, name: str, holder: str, now: float) -> ExportC
     )
     if connection.execute(statement).rowcount == 0:
         return None
-    columns = (export_targets.c[one] for one in ("cursor", "failures", "next_at", "problem"))
+    columns = (export_targets.c[column] for column in ("cursor", "failures", "next_at", "problem"))
     return ExportCursor(
         *connection.execute(select(*columns).where(export_targets.c.name == name)).one()
     )
@@ -215,7 +215,7 @@ def sent_of(connection: Connection, name: str, keys: Collection[Key]) -> dict[Ke
     sent: dict[Key, Any] = {}
     for kind in {kind for kind, _ in keys}:
         own = and_(export_sent.c.target == name, export_sent.c.kind == kind)
-        ids = among(export_sent.c.entity_id, [id_ for one, id_ in keys if one == kind])
+        ids = among(export_sent.c.entity_id, [id_ for of, id_ in keys if of == kind])
         sent |= {
             (kind, row.entity_id): row
             for row in connection.execute(select(export_sent).where(own, ids))
@@ -237,14 +237,14 @@ def note_sent(connection: Connection, name: str, items: Sequence[Item], now: flo
     rows = [
         {
             "target": name,
-            "kind": one.kind,
-            "entity_id": one.entity_id,
-            "shape": one.shape,
-            "detail": one.detail,
+            "kind": item.kind,
+            "entity_id": item.entity_id,
+            "shape": item.shape,
+            "detail": item.detail,
         }
-        | {"at": at, "run_id": one.run, "live": int(one.live), "stale": 0}
-        for one in items
-        if one.kind not in PASSING
+        | {"at": at, "run_id": item.run, "live": int(item.live), "stale": 0}
+        for item in items
+        if item.kind not in PASSING
     ]
     if rows:
         connection.execute(insert(export_sent), rows)
@@ -418,13 +418,13 @@ def replay_parked(connection: Connection, name: str, now: float) -> int:
     lock_head(connection)
     for row in rows:
         at = round(now * MICRO) if row.kind == ALERT else row.change_at
-        news = {
+        change = {
             "kind": row.change_kind,
             "entity_id": row.change_id,
             "group_id": row.group_id,
             "at": at,
         }
-        connection.execute(insert(export_news).values(**news, hash=row.hash, body=row.body))
+        connection.execute(insert(export_news).values(**change, hash=row.hash, body=row.body))
         own = (
             export_sent.c.target == name,
             export_sent.c.kind == row.kind,

@@ -156,18 +156,21 @@ class _RecordReader:
         """The record of each of these owners."""
         if not order:
             return []
-        touched = self._related(order)
+        job_edges = self._related(order)
         edges: dict[int, list[ColumnEdge]] = defaultdict(list)
-        for edge in edges_of(self.connection, touched):
+        for edge in edges_of(self.connection, job_edges):
             for owner in edge.seen.owners:
                 edges[owner].append(edge)
-        named = named_by(touched, chain.from_iterable(edges.values()))
+        named = named_by(job_edges, chain.from_iterable(edges.values()))
         datasets = dataset_records(self.connection, named)
-        states = run_states(self.connection, order, View(self.now), [one.run for one in touched])
-        links = links_of(self.connection, touched, datasets)
+        states = run_states(
+            self.connection, order, View(self.now), [job_edge.run for job_edge in job_edges]
+        )
+        links = links_of(self.connection, job_edges, datasets)
         parts = self._runs(order), job_records(self.connection, set(self.job_of.values()))
         facets = {
-            key: decoded(one) for key, one in facets_of(self.connection, kinds.RUN, order).items()
+            key: decoded(facet)
+            for key, facet in facets_of(self.connection, kinds.RUN, order).items()
         }
         parents = _parents(self.connection, order)
         records = []
@@ -213,10 +216,12 @@ def with_named_sources(
     return (*inputs, *(DatasetLink(datasets[id_], {}) for id_ in sorted(more) if id_ in datasets))
 
 
-def named_by(touched: Iterable[JobEdge], edges: Iterable[ColumnEdge]) -> set[int]:
+def named_by(job_edges: Iterable[JobEdge], edges: Iterable[ColumnEdge]) -> set[int]:
     """All datasets that relations and edges name."""
     ends = chain.from_iterable((edge.source, edge.target) for edge in edges)
-    return {one.dataset for one in touched} | {end[0] for end in ends if end is not None}
+    return {job_edge.dataset for job_edge in job_edges} | {
+        end[0] for end in ends if end is not None
+    }
 
 
 def _place(edge: ColumnEdge) -> tuple[Any, ...]:
@@ -225,7 +230,7 @@ def _place(edge: ColumnEdge) -> tuple[Any, ...]:
 
 def links_of(
     connection: Connection,
-    touched: Iterable[JobEdge],
+    job_edges: Iterable[JobEdge],
     datasets: Mapping[int, DatasetRecord],
     whose: Callable[[JobEdge], int] = attrgetter("owner"),
 ) -> dict[tuple[int, int], tuple[DatasetLink, ...]]:
@@ -234,10 +239,10 @@ def links_of(
     Facets are those of the newest relation.
     """
     last: dict[tuple[int, int, int], JobEdge] = {}
-    for one in touched:
-        key = whose(one), one.direction, one.dataset
-        if key not in last or (one.at, one.run) > (last[key].at, last[key].run):
-            last[key] = one
+    for job_edge in job_edges:
+        key = whose(job_edge), job_edge.direction, job_edge.dataset
+        if key not in last or (job_edge.at, job_edge.run) > (last[key].at, last[key].run):
+            last[key] = job_edge
     own: dict[int, Facets] = {}
     for direction, kind in ((SOURCE, kinds.INPUT), (SINK, kinds.OUTPUT)):
         own |= facets_of(
@@ -246,12 +251,14 @@ def links_of(
             [_relation(one) for one in last.values() if one.direction == direction],
         )
     links: dict[tuple[int, int], tuple[DatasetLink, ...]] = defaultdict(tuple)
-    for (who, direction, dataset), one in sorted(
+    for (who, direction, dataset), job_edge in sorted(
         last.items(), key=lambda item: _called(datasets, item[0][2])
     ):
         if dataset in datasets:
             links[who, direction] += (
-                DatasetLink(datasets[dataset], decoded(own.get(_relation(one), {})), one.at),
+                DatasetLink(
+                    datasets[dataset], decoded(own.get(_relation(job_edge), {})), job_edge.at
+                ),
             )
     return links
 
@@ -262,8 +269,8 @@ def _called(datasets: Mapping[int, DatasetRecord], dataset: int) -> tuple[str, s
     )
 
 
-def _relation(one: JobEdge) -> int:
-    return relation_id_of(one.run, one.direction, one.named)
+def _relation(job_edge: JobEdge) -> int:
+    return relation_id_of(job_edge.run, job_edge.direction, job_edge.named)
 
 
 def dataset_records(connection: Connection, ids: Collection[int]) -> dict[int, DatasetRecord]:

@@ -36,12 +36,12 @@ PACKED = frozenset(("content", "columns", "facet"))
 Row = tuple[Any, ...]
 
 
-def differences(one: Engine, other: Engine) -> dict[str, int]:
+def differences(engine: Engine, other: Engine) -> dict[str, int]:
     """Return how many rows of each table are in one store only, or differ.
 
     Tables that are equal are left out.
     """
-    with reading(one).connect() as first, reading(other).connect() as second:
+    with reading(engine).connect() as first, reading(other).connect() as second:
         counts = {name: _differing(name, first, second) for name in TABLES}
     return {name: count for name, count in counts.items() if count}
 

@@ -79,23 +79,23 @@ def parts_of(
 def _parts_of(events: Sequence[ArchivedEvent], caches: Caches) -> Parts:
     changes: list[EventChange] = []
     refused: list[tuple[bytes, bytes]] = []
-    for one in events:
+    for content in events:
         try:
-            event, _ = decoded(one.body)
-            stamp = Stamp.of(event.at, one.hash, one.received_at)
+            event, _ = decoded(content.body)
+            stamp = Stamp.of(event.at, content.hash, content.received_at)
             changes += changes_of(event, stamp, caches.memory).changes
         except Exception as error:  # noqa: BLE001 - one unreadable event must not end the rebuild of all others
-            refused.append((one.hash, _PACK.encode((one.hash, repr(error)[:500]))))
+            refused.append((content.hash, _PACK.encode((content.hash, repr(error)[:500]))))
     rows = only_news(compact(changes, caches.shared_facets), caches)
     caches.commit()  # a task that ends leaves all its rows: what one part has said needs no other
-    parts = {FOLDS[kind].table: _packed(kind, found) for kind, found in rows.items()}
+    parts = {FOLDS[kind].table: _packed(kind, row) for kind, row in rows.items()}
     unread = {
         hash_ for hash_, _ in refused
     }  # a later version that reads them may take them: they are not known
     parts[KNOWN] = [
-        (one.hash, _PACK.encode((one.hash, one.received_at)))
-        for one in events
-        if one.hash not in unread
+        (event.hash, _PACK.encode((event.hash, event.received_at)))
+        for event in events
+        if event.hash not in unread
     ]
     return parts | {REFUSED: refused} if refused else parts
 
@@ -134,5 +134,5 @@ def _folded(table: str, rows: Iterable[tuple[str, bytes, bytes]]) -> Iterator[by
 
 
 def _unpacked(kind: type[Any], row: bytes) -> tuple[Any, ...]:
-    found: tuple[Any, ...] = kind(*_UNPACK.decode(row))
-    return found
+    unpacked: tuple[Any, ...] = kind(*_UNPACK.decode(row))
+    return unpacked

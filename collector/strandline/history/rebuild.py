@@ -124,8 +124,8 @@ def rebuild(
     with target.begin() as connection:
         lock(connection)
         relabel(connection)
-        for one, other in names.joined:
-            apply_alias(connection, one, other)
+        for alias, other in names.joined:
+            apply_alias(connection, alias, other)
         apply_patterns(connection, names.patterns)
     _relate_all_owners(target)
     fill_index(target)

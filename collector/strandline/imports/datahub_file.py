@@ -110,11 +110,11 @@ class DataHubFile:
             columns = _columns(value)
             datasets = {
                 "inputs": [
-                    _named(one, {}) for one in _urns(value, "inputDatasets", "inputDatasetEdges")
+                    _named(urn, {}) for urn in _urns(value, "inputDatasets", "inputDatasetEdges")
                 ],
                 "outputs": [
-                    _named(one, columns.get(one, {}))
-                    for one in _urns(value, "outputDatasets", "outputDatasetEdges")
+                    _named(urn, columns.get(urn, {}))
+                    for urn in _urns(value, "outputDatasets", "outputDatasetEdges")
                 ],
             }
         yield job_event(PRODUCER, self._at(*aspects.values()), job | {"facets": facets}, datasets)
@@ -126,9 +126,9 @@ class DataHubFile:
             self.left_out["dataProcessInstance without a job"] += 1
             return
         inputs = [
-            _named(one, {})
+            _named(urn, {})
             for value in aspects.get("dataProcessInstanceInput", ())[-1:]
-            for one in value["inputs"]
+            for urn in value["inputs"]
         ]
         outputs = [
             _named(output, {})
@@ -179,15 +179,15 @@ def _entries(file: Path) -> list[Json]:
 def _times(value: Any) -> list[int]:
     """All moments in a value, in milliseconds."""
     if isinstance(value, list):
-        return [0, *(at for one in value for at in _times(one))]
+        return [0, *(at for item in value for at in _times(item))]
     if not isinstance(value, dict):
         return [0]
     own = [
-        one
-        for key, one in value.items()
-        if key in ("time", "timestampMillis", "lastObserved") and isinstance(one, int)
+        item
+        for key, item in value.items()
+        if key in ("time", "timestampMillis", "lastObserved") and isinstance(item, int)
     ]
-    return [0, *own, *(at for one in value.values() for at in _times(one))]
+    return [0, *own, *(at for item in value.values() for at in _times(item))]
 
 
 def _job_of(urn: str) -> Json | None:
@@ -205,7 +205,10 @@ def _named(urn: str, facets: Json) -> Json:
 
 
 def _urns(value: Json, plain: str, edges: str) -> list[str]:
-    listed = [*(value.get(plain) or ()), *(one["destinationUrn"] for one in value.get(edges) or ())]
+    listed = [
+        *(value.get(plain) or ()),
+        *(edge["destinationUrn"] for edge in value.get(edges) or ()),
+    ]
     return list(dict.fromkeys(map(str, listed)))
 
 
@@ -230,7 +233,7 @@ def _columns(value: Json) -> dict[str, Json]:
 
 def _fields_in(urns: Any) -> list[re.Match[str]]:
     """The urns that name a column of a dataset."""
-    return [found for urn in urns or () if (found := FIELD.fullmatch(str(urn)))]
+    return [match for urn in urns or () if (match := FIELD.fullmatch(str(urn)))]
 
 
 def _column_facet(columns: dict[str, list[Json]]) -> Json:
@@ -238,9 +241,9 @@ def _column_facet(columns: dict[str, list[Json]]) -> Json:
     return facet(PRODUCER, "ColumnLineageDatasetFacet", "1-2-0", {"fields": fields})
 
 
-def _column(one: Json) -> Json:
-    column = {"name": str(one["fieldPath"]), "type": str(one.get("nativeDataType") or "")}
-    return column | ({"description": str(one["description"])} if one.get("description") else {})
+def _column(field: Json) -> Json:
+    column = {"name": str(field["fieldPath"]), "type": str(field.get("nativeDataType") or "")}
+    return column | ({"description": str(field["description"])} if field.get("description") else {})
 
 
 def _owners_and_tags(aspects: Aspects, of: str) -> Json:

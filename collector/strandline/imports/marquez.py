@@ -63,24 +63,24 @@ class MarquezReader:
         for _, namespace in self._pages("/api/v1/namespaces", "namespaces", 0):
             below = f"/api/v1/namespaces/{segment(str(namespace['name']))}"
             datasets: dict[Name, Json] = {}
-            for _, one in self._pages(f"{below}/datasets", "datasets", 0):
-                datasets[str(one["namespace"]), str(one["name"])] = one
-                yield from self._dataset(one)
+            for _, dataset in self._pages(f"{below}/datasets", "datasets", 0):
+                datasets[str(dataset["namespace"]), str(dataset["name"])] = dataset
+                yield from self._dataset(dataset)
             for _, job in self._pages(f"{below}/jobs", "jobs", 0):
                 yield from self._job(job, below, datasets)
 
-    def _dataset(self, one: Json) -> Iterator[Json]:
-        facets = facets_of_dataset(one)
-        at = one.get("updatedAt") or one.get("createdAt")
+    def _dataset(self, entity: Json) -> Iterator[Json]:
+        facets = facets_of_dataset(entity)
+        at = entity.get("updatedAt") or entity.get("createdAt")
         if facets and at:
-            dataset = {"namespace": one["namespace"], "name": one["name"], "facets": facets}
+            dataset = {"namespace": entity["namespace"], "name": entity["name"], "facets": facets}
             yield dataset_event(PRODUCER, str(at), dataset)
 
     def _job(self, job: Json, below: str, datasets: dict[Name, Json]) -> Iterator[Json]:
         name = str(job["namespace"]), str(job["name"])
         own = {"namespace": name[0], "name": name[1], "facets": facets_of_job(job)}
         sides = {
-            side: [_dataset_of(one, datasets) for one in job.get(side) or ()]
+            side: [_dataset_of(dataset, datasets) for dataset in job.get(side) or ()]
             for side in ("inputs", "outputs")
         }
         at = str(job.get("updatedAt") or job.get("createdAt") or NOT_THERE)
@@ -99,17 +99,17 @@ class MarquezReader:
         offset = start
         while True:
             answer = self._get(f"{path}?limit={PAGE}&offset={offset}{more}")
-            found, total = answer.get(key), answer.get("totalCount")
-            if not isinstance(found, list):
+            page, total = answer.get(key), answer.get("totalCount")
+            if not isinstance(page, list):
                 self.client.close()
                 raise ImportFaultError(
                     f"{self.client.address}{path} has no {key}: is it a Marquez?"
                 )
-            for one in found:
+            for item in page:
                 offset += 1
-                yield offset, one
+                yield offset, item
             self.report(key, offset, total if isinstance(total, int) else None)
-            if len(found) < PAGE:
+            if len(page) < PAGE:
                 return
 
     def _get(self, path: str) -> Json:
@@ -125,41 +125,41 @@ class MarquezReader:
         return document
 
 
-def facets_of_dataset(one: Json) -> Json:
+def facets_of_dataset(dataset: Json) -> Json:
     """The facets of a dataset: as events gave them, and its columns, tags and description."""
-    facets = _given_facets(one)
-    fields = _objects(one.get("fields"))
+    facets = _given_facets(dataset)
+    fields = _objects(dataset.get("fields"))
     if fields and "schema" not in facets:
         columns = [
             {key: field[key] for key in ("name", "type", "description") if field.get(key)}
             for field in fields
         ]
         facets["schema"] = facet(PRODUCER, "SchemaDatasetFacet", "1-1-1", {"fields": columns})
-    tags = _tags_of_dataset(one, fields)
+    tags = _tags_of_dataset(dataset, fields)
     if tags:
         facets["tags"] = facet(PRODUCER, "TagsDatasetFacet", "1-0-0", {"tags": tags})
-    if one.get("description"):
-        description = {"description": str(one["description"])}
+    if dataset.get("description"):
+        description = {"description": str(dataset["description"])}
         facets["documentation"] = facet(PRODUCER, "DocumentationDatasetFacet", "1-1-0", description)
     return facets
 
 
 def _given_facets(entity: Json) -> Json:
     """The facets as events gave them."""
-    given = entity.get("facets")
-    if not isinstance(given, dict):
+    facets = entity.get("facets")
+    if not isinstance(facets, dict):
         return {}
-    return {key: value for key, value in given.items() if isinstance(value, dict)}
+    return {key: value for key, value in facets.items() if isinstance(value, dict)}
 
 
 def _objects(values: Any) -> list[Json]:
     return [value for value in values or () if isinstance(value, dict)]
 
 
-def _tags_of_dataset(one: Json, fields: list[Json]) -> list[Json]:
+def _tags_of_dataset(dataset: Json, fields: list[Json]) -> list[Json]:
     """The tags of a dataset and of its columns."""
     tags: list[Json] = [
-        {"key": str(tag), "value": "true", "source": "MARQUEZ"} for tag in one.get("tags") or ()
+        {"key": str(tag), "value": "true", "source": "MARQUEZ"} for tag in dataset.get("tags") or ()
     ]
     for column in fields:
         for tag in column.get("tags") or ():
@@ -221,7 +221,7 @@ def _versions(run: Json, side: str, datasets: dict[Name, Json]) -> list[Json]:
     """The datasets that a run read or wrote, each with its version."""
     versions = []
     listed = run.get(f"{side}DatasetVersions") or [
-        {"datasetVersionId": one} for one in run.get(f"{side}Versions") or ()
+        {"datasetVersionId": version} for version in run.get(f"{side}Versions") or ()
     ]
     for one in listed:
         id_ = one.get("datasetVersionId") or {}

@@ -61,10 +61,10 @@ def attend(
     with follower.model() as model:
         running, roots = _running(model, turn), _roots_to_cut(model, intervals, now)
         anything = bool(_retired(model, intervals, now))
-        asked = _snapshots_asked(model)
+        requests = _snapshots_asked(model)
     with read_from(engine) as connection:
         over = {(id_of("job", *fact.job), fact.run) for fact in _over(connection, running, now)}
-        heads, times = heads_of(connection, roots), commit_times(connection, asked)
+        heads, times = heads_of(connection, roots), commit_times(connection, requests)
     with follower.model() as model:
         anything |= bool(_cuts(model, heads, times, intervals, now))
     if not (anything or over):

@@ -122,12 +122,12 @@ def expire_and_tell(engine: Engine, days: int, tell: Tell, *, execute: bool = Fa
 def telling(metrics: Metrics, log: FilteringBoundLogger) -> Tell:
     """Return a function that counts what was dropped, and logs it as a line."""
 
-    def tell(found: Expired, returned: int) -> None:
-        rows = {table: count for table, count in sorted(found.rows.items()) if count}
+    def tell(expired: Expired, returned: int) -> None:
+        rows = {table: count for table, count in sorted(expired.rows.items()) if count}
         for table, count in rows.items():
             metrics.expired_rows.labels(table).inc(count)
         metrics.returned_bytes.inc(returned)
-        log.info("expired", rows=rows, days=list(found.partitions), returned_bytes=returned)
+        log.info("expired", rows=rows, days=list(expired.partitions), returned_bytes=returned)
 
     return tell
 

@@ -126,12 +126,12 @@ class Follower:
     def _see_news(self) -> bool:
         """Fold what was written; whether there is news."""
         with read_from(self._engine) as connection:
-            seq, news, log = head(connection)
+            seq, position, log = head(connection)
             if seq > self._seq or log != self._log:
                 with self._folding:  # who comes second finds it done
                     if seq > self._seq or log != self._log:
                         self._fold_committed(connection, seq)
-            return news
+            return position
 
     def follow(self) -> None:
         """Fold what was just committed, so that no question has to.
@@ -192,21 +192,21 @@ class Follower:
         with self._lock:
             self._fold(connection)
         moved: dict[Table, Table] = {}
-        while news := take_news(connection):
-            facts = facts_of(connection, news)
-            names = names_in_news(connection, news)
+        while updates := take_news(connection):
+            facts = facts_of(connection, updates)
+            names = names_in_news(connection, updates)
             moved |= {
                 fact.before: fact.table
                 for fact in names
                 if isinstance(fact, TableRenamed) and fact.certain
             }
-            cuts = self._cuts(connection, news, moved, now)
+            cuts = self._cuts(connection, updates, moved, now)
             with self._lock:
-                found = [fact for fact in facts if self._model.wants(self._renames.renamed(fact))]
+                wanted = [fact for fact in facts if self._model.wants(self._renames.renamed(fact))]
                 begun = {
-                    one.job
-                    for one in found
-                    if isinstance(one, RunStarted) and one.job not in self._model.places
+                    fact.job
+                    for fact in wanted
+                    if isinstance(fact, RunStarted) and fact.job not in self._model.places
                 }
                 waiting = places_waiting(self._model)
             names = [fact for fact in names if not self._renames.has(fact)]
@@ -215,14 +215,14 @@ class Follower:
             seq = append(
                 connection,
                 seq,
-                [*names, *tables_found(connection, waiting, found), *found, *cuts],
+                [*names, *tables_found(connection, waiting, wanted), *wanted, *cuts],
                 round(now * MICRO),
             )
 
     def _cuts(
         self,
         connection: Connection,
-        news: Sequence[VersionNews],
+        updates: Sequence[VersionNews],
         moved: Mapping[Table, Table],
         now: float,
     ) -> list[RootsCut]:
@@ -230,14 +230,14 @@ class Follower:
 
         moved: the tables that were just renamed, by the names that the model still knows.
         """
-        if not any(one.kind == ROOT for one in news):
+        if not any(update.kind == ROOT for update in updates):
             return []
         with self._lock:
             known = single_roots(self._model)
         roots = [replace(root, table=moved.get(root.table, root.table)) for root in known]
         return [
             cut
-            for root, line in lines_since(connection, news, roots)
+            for root, line in lines_since(connection, updates, roots)
             for cut in cut_each_commit(root, line, now)
         ]
 

@@ -60,7 +60,7 @@ class JobMemory:
         log = look(connection, since)
         if not is_written(log.settings) or self._is_older(connection, log, since):
             return None
-        changed = [frozenset(around(connection, [news]).jobs) for news in log.news.values()]
+        changed = [frozenset(around(connection, [update]).jobs) for update in log.news.values()]
         with self._lock:
             is_next = number == self._number
             self._apply(log, changed, missed=since is None or log.missed(since, pruned))
@@ -96,10 +96,10 @@ class JobMemory:
     def among(self, ids: Collection[int]) -> dict[int, KnownJob]:
         """Return those of these jobs that are kept."""
         with self._lock:
-            found = {id_: job for id_ in ids if (job := self._jobs.get(id_)) is not None}
-            for id_ in found:
+            jobs = {id_: job for id_ in ids if (job := self._jobs.get(id_)) is not None}
+            for id_ in jobs:
                 self._jobs.move_to_end(id_)
-        return found
+        return jobs
 
     def keep(self, jobs: Mapping[int, KnownJob], number: int) -> None:
         """Keep jobs as they were after a change, but for those that changed since.
@@ -155,9 +155,9 @@ class MemoryView:
 
     def among(self, ids: Collection[int]) -> dict[int, KnownJob]:
         """Return those of these jobs that are kept."""
-        found = self._memory.among(ids)
-        self.from_memory += len(found)
-        return found
+        jobs = self._memory.among(ids)
+        self.from_memory += len(jobs)
+        return jobs
 
     def keep(self, jobs: Mapping[int, KnownJob]) -> None:
         """Keep jobs that the question read."""

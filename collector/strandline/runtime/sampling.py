@@ -80,11 +80,13 @@ def _sample_follower(engine: Engine, follower: Follower, gauges: StoreGauges, no
 
 def _sample_groups(model: Model, gauges: StoreGauges, now: float) -> None:
     """Sample the groups that are most behind; of too many the others are left out."""
-    found = {name: _group(model, name, now) for name, group in model.groups.items() if group.newest}
+    samples = {
+        name: _group(model, name, now) for name, group in model.groups.items() if group.newest
+    }
     gauges.barrier.clear()
     gauges.staleness.clear()
-    for name in nlargest(MOST_GROUPS, found, key=lambda name: (found[name][1], name)):
-        strong, age = found[name]
+    for name in nlargest(MOST_GROUPS, samples, key=lambda name: (samples[name][1], name)):
+        strong, age = samples[name]
         gauges.barrier.labels(name, "newest").set(model.groups[name].newest or 0)
         gauges.barrier.labels(name, "strong").set(strong)
         gauges.staleness.labels(name).set(age)

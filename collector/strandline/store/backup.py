@@ -152,12 +152,12 @@ def _file_of_copy(file: Path, target: Path) -> Copied:
 
 def _checked(database: sqlite3.Connection, file: Path) -> Copied:
     try:
-        (found,) = database.execute("PRAGMA integrity_check(1)").fetchone()
+        (result,) = database.execute("PRAGMA integrity_check(1)").fetchone()
         counted = _counted(database)
     except sqlite3.DatabaseError as error:
         raise RefusedError(f"{file} is damaged: {error}", code="damaged") from error
-    if found != "ok":
-        raise RefusedError(f"{file} is damaged: {found}", code="damaged")
+    if result != "ok":
+        raise RefusedError(f"{file} is damaged: {result}", code="damaged")
     return counted
 
 

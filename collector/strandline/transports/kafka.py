@@ -338,11 +338,12 @@ def gone_elsewhere() -> Iterator[None]:
         yield
 
 
-def is_behind(kafka: KafkaConsumer, found: Mapping[Any, Sequence[Any]]) -> bool:
+def is_behind(kafka: KafkaConsumer, records_of: Mapping[Any, Sequence[Any]]) -> bool:
     """Return whether a partition was seen to hold more than was found of it."""
     with gone_elsewhere():
         return any(
-            (kafka.highwater(one) or 0) > records[-1].offset + 1 for one, records in found.items()
+            (kafka.highwater(partition) or 0) > records[-1].offset + 1
+            for partition, records in records_of.items()
         )
     return False
 

@@ -185,7 +185,7 @@ def _file(path: str) -> tuple[bytes, str, str] | None:
     place = ASSETS
     for part in path.split("/"):
         inside = place.iterdir() if place.is_dir() else ()
-        child = next((one for one in inside if one.name == part), None)
+        child = next((character for character in inside if character.name == part), None)
         if child is None:
             return None
         place = child

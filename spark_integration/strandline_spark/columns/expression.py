@@ -178,12 +178,14 @@ def demoted(
 
     A column is masked if it is wherever it takes part: COALESCE(MD5(name), name) shows the name.
     """
-    found: dict[tuple[Ref, str], bool] = {}
+    terms_by_ref: dict[tuple[Ref, str], bool] = {}
     for term in terms:
         for (ref, kind), mask in term.kinds.items():
             key = (ref, subtype(kind) if kind in DIRECT else kind)
-            found[key] = found.get(key, True) and (mask or (masked and kind in DIRECT))
-    return found
+            terms_by_ref[key] = terms_by_ref.get(key, True) and (
+                mask or (masked and kind in DIRECT)
+            )
+    return terms_by_ref
 
 
 def transforming(kind: str) -> str:

@@ -67,32 +67,32 @@ class Surroundings(Protocol):
         """Return the user's word for that cast, CAST or TRY_CAST; None if it is Spark's own."""
 
 
-def value_of(expression: Node, seen: Surroundings) -> Value:
+def value_of(expression: Node, surroundings: Surroundings) -> Value:
     """Return what an expression is made of."""
-    return fold(expression, lambda node, children: _combined(node, children, seen))
+    return fold(expression, lambda node, children: _combined(node, children, surroundings))
 
 
-def _combined(node: Node, children: list[Value], seen: Surroundings) -> Value:
+def _combined(node: Node, children: list[Value], surroundings: Surroundings) -> Value:
     if node.name == "AttributeReference":
-        return seen.value(node)
+        return surroundings.value(node)
     if node.name in SUBQUERIES:
-        return seen.subquery(node)
+        return surroundings.subquery(node)
     if node.name in _CONSTANTS:
         return constant(_CONSTANTS[node.name](node))
     if node.name == "OuterReference":
         inner = node.node("e")
-        return value_of(inner, seen) if inner is not None else children[0]
+        return value_of(inner, surroundings) if inner is not None else children[0]
     if node.name == "Cast":
-        return _cast(node, children[0], seen.wrote(node))
+        return _cast(node, children[0], surroundings.wrote(node))
     as_written = unfolded(uncoerced(node))
     if as_written is not node:
-        return value_of(as_written, seen)
+        return value_of(as_written, surroundings)
     if "replacement" in node.fields and not is_tree(node.fields["replacement"]):
-        children = _parameters(node, seen) or children
+        children = _parameters(node, surroundings) or children
     return tuple(_term(node, terms) for terms in aligned(children))
 
 
-def _parameters(node: Node, seen: Surroundings) -> list[Value]:
+def _parameters(node: Node, surroundings: Surroundings) -> list[Value]:
     """Of a function that Spark replaces by another expression, what it was called with."""
     values = [
         v for name, v in node.fields.items() if name not in {"class", "num-children", "replacement"}
@@ -101,7 +101,7 @@ def _parameters(node: Node, seen: Surroundings) -> list[Value]:
     trees += [
         inner for value in values if isinstance(value, list) for inner in value if is_tree(inner)
     ]
-    return [value_of(tree_of(tree), seen) for tree in trees]
+    return [value_of(tree_of(tree), surroundings) for tree in trees]
 
 
 def _term(node: Node, terms: list[Term]) -> Term:
@@ -149,14 +149,14 @@ def _given(node: Node, terms: Sequence[Term]) -> Sequence[Term]:
     if node.fields.get("hideSeed") is True:
         return terms[:-1]
     defaults = functions.DEFAULTS.get(node.name, ())
-    given = list(terms)
+    arguments = list(terms)
     for default in reversed(
         defaults[len(defaults) - len(terms) + 1 :] if len(terms) <= len(defaults) else defaults
     ):
-        if len(given) < 2 or given[-1].text != default:
+        if len(arguments) < 2 or arguments[-1].text != default:
             break
-        given.pop()
-    return given
+        arguments.pop()
+    return arguments
 
 
 def _name(node: Node) -> str:
@@ -354,12 +354,12 @@ def _in(node: Node, terms: list[Term]) -> Term:
 
 def _in_subquery(node: Node, terms: list[Term]) -> Term:
     *values, query = terms
-    one = (
+    text = (
         values[0]
         if len(values) == 1
         else built(["(", listed(values), ")"], demoted(values, lambda kind: kind))
     )
-    return _in(node, [one, query])
+    return _in(node, [text, query])
 
 
 def _between(node: Node, terms: list[Term]) -> Term:

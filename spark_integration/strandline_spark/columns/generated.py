@@ -19,13 +19,13 @@ Columns = Sequence[tuple[str, Value]]
 
 
 def generated_columns(
-    expressions: Mapping[str, str], schema: Sequence[Field], given: Columns, jvm: Jvm
+    expressions: Mapping[str, str], schema: Sequence[Field], columns: Columns, jvm: Jvm
 ) -> Iterator[tuple[str, Value]]:
     """The columns that are generated and not given.
 
     `expressions`: by column, as SQL; `schema`: the table's.
     """
-    values = {name.lower(): value for name, value in given}
+    values = {name.lower(): value for name, value in columns}
     for name, expression in expressions.items():
         if name.lower() not in values:
             try:

@@ -63,9 +63,9 @@ def lineage_of(
     columns = [
         (name, _changed(value, name, rewritten)) for name, value in (*given, *completed(given))
     ]
-    found = (Column(name, origins_of(value)) for name, value in columns)
+    columns_found = (Column(name, origins_of(value)) for name, value in columns)
     return Lineage(
-        tuple(column for column in found if column.origins),
+        tuple(column for column in columns_found if column.origins),
         _indirect(scope),
         scope.opaque,
         scope,
@@ -89,12 +89,12 @@ def _java_query(plan: JavaObject, filling: Filling) -> JavaObject:
 
 def origins_of(value: Value) -> tuple[Origin, ...]:
     """The origins of a column, each with the whole expression it is part of."""
-    found: dict[Origin, None] = {}
+    origins: dict[Origin, None] = {}
     for term in value:
         transform = None if term.is_identity else written(term)
         for (ref, subtype), masked in term.kinds.items():
-            found[_origin(ref, subtype, masked, transform)] = None
-    return tuple(found)
+            origins[_origin(ref, subtype, masked, transform)] = None
+    return tuple(origins)
 
 
 def _origin(ref: Ref, subtype: str, masked: bool, transform: str | None) -> Origin:

@@ -52,8 +52,8 @@ class Resolver:
         return fold(plan, lambda node, below: self._resolved(node, below, outer or {}))
 
     def _resolved(self, node: Node, below: list[Scope], outer: Mapping[int, Value]) -> Scope:
-        seen = Seen(self, below, outer)
-        scope = (RULES.get(node.name) or COMMANDS.get(node.name, otherwise))(self, node, seen)
+        context = Seen(self, below, outer)
+        scope = (RULES.get(node.name) or COMMANDS.get(node.name, otherwise))(self, node, context)
         self._done[id(node)] = scope
         return scope
 

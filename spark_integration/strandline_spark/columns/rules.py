@@ -29,7 +29,7 @@ from strandline_spark.plans.tree import Node, is_tree, tree_of
 
 
 def named(
-    expressions: Iterable[Node], seen: Seen
+    expressions: Iterable[Node], context: Seen
 ) -> tuple[list[tuple[int, str]], dict[int, Value]]:
     """Ids and names of a list of expressions, with what they are made of."""
     output, values = [], {}
@@ -38,7 +38,7 @@ def named(
             continue
         name = str(expression.fields["name"])
         output.append((expression.expr_id, name))
-        values[expression.expr_id] = shortened(value_of(expression, seen), name)
+        values[expression.expr_id] = shortened(value_of(expression, context), name)
     return output, values
 
 
@@ -50,55 +50,57 @@ def attributes(node: Node, name: str = "output") -> list[tuple[int, str]]:
 Rule = Callable[[StatementScopes, Node, Seen], Scope]
 
 
-def otherwise(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
+def otherwise(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
     """Nodes without a rule give what they get.
 
     Those that give more than they get have run somebody's code.
     """
     output = attributes(node)
     if not output:
-        return seen.through()
-    if all(expr_id in seen.values for expr_id, _ in output):
-        return seen.scope(output, seen.values)
-    if not seen.below:
-        return _leaf(resolver, node, seen)
-    return _opaque(resolver, node, seen)
+        return context.through()
+    if all(expr_id in context.values for expr_id, _ in output):
+        return context.scope(output, context.values)
+    if not context.below:
+        return _leaf(resolver, node, context)
+    return _opaque(resolver, node, context)
 
 
-def _opaque(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
-    seen.opaque.append(node.name)
+def _opaque(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
+    context.opaque.append(node.name)
     output = attributes(node) or attributes(node, "outputObjAttr")
-    return seen.scope(output, {expr_id: constant(name) for expr_id, name in output})
+    return context.scope(output, {expr_id: constant(name) for expr_id, name in output})
 
 
-def _leaf(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
+def _leaf(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
     output = attributes(node) or attributes(node, "dataCols") + attributes(node, "partitionCols")
     if node.name == "LogicalRDD":
-        _rows_of_earlier(resolver, tuple(expr_id for expr_id, _ in output), seen)
-    return seen.scope(output, {expr_id: resolver.leaf(expr_id, name) for expr_id, name in output})
+        _rows_of_earlier(resolver, tuple(expr_id for expr_id, _ in output), context)
+    return context.scope(
+        output, {expr_id: resolver.leaf(expr_id, name) for expr_id, name in output}
+    )
 
 
-def _rows_of_earlier(resolver: StatementScopes, ids: tuple[int, ...], seen: Seen) -> None:
+def _rows_of_earlier(resolver: StatementScopes, ids: tuple[int, ...], context: Seen) -> None:
     """A checkpoint, or the rows of a foreachBatch.
 
     Where nobody saw their statement, what it read is not known.
     """
     earlier = resolver.rows_of(ids)
     if earlier is None:
-        seen.opaque.append("LogicalRDD")
+        context.opaque.append("LogicalRDD")
         return
-    seen.indirect.update(earlier.indirect)
-    seen.opaque += earlier.opaque
+    context.indirect.update(earlier.indirect)
+    context.opaque += earlier.opaque
 
 
-def _project(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
+def _project(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
     expressions = node.nodes("projectList")
     if resolver.rewrites:
-        expressions = [_new_value(expression, seen) for expression in expressions]
-    return seen.scope(*named(expressions, seen))
+        expressions = [_new_value(expression, context) for expression in expressions]
+    return context.scope(*named(expressions, context))
 
 
-def _new_value(alias: Node, seen: Seen) -> Node:
+def _new_value(alias: Node, context: Seen) -> Node:
     """UPDATE by rewriting files puts IF(condition, new, old) in each column.
 
     The condition decides, old stays.
@@ -109,36 +111,36 @@ def _new_value(alias: Node, seen: Seen) -> Node:
     condition, new, old = choice.children
     if old.name != "AttributeReference" or old.fields["name"] != alias.fields["name"]:
         return alias
-    seen.decide([condition], FILTER)
+    context.decide([condition], FILTER)
     return Node(alias.name, alias.fields, [new])
 
 
-def _aggregate(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
-    seen.decide(node.nodes("groupingExpressions"), GROUP_BY)
-    return seen.scope(*named(node.nodes("aggregateExpressions"), seen))
+def _aggregate(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
+    context.decide(node.nodes("groupingExpressions"), GROUP_BY)
+    return context.scope(*named(node.nodes("aggregateExpressions"), context))
 
 
-def _window(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
-    output, values = named(node.nodes("windowExpressions"), seen)
-    return seen.scope([*seen.below[0].output, *output], {**seen.values, **values})
+def _window(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
+    output, values = named(node.nodes("windowExpressions"), context)
+    return context.scope([*context.below[0].output, *output], {**context.values, **values})
 
 
-def _filter(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
+def _filter(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
     condition = node.node("condition")
-    seen.decide([condition] if condition is not None else [], FILTER)
-    return seen.through()
+    context.decide([condition] if condition is not None else [], FILTER)
+    return context.through()
 
 
-def _join(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
+def _join(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
     conditions = (node.node(name) for name in ("condition", "asOfCondition"))
-    seen.decide([condition for condition in conditions if condition is not None], JOIN)
+    context.decide([condition for condition in conditions if condition is not None], JOIN)
     kind = str(node.fields.get("joinType"))
     if "LeftSemi" in kind or "LeftAnti" in kind:
-        return seen.scope(seen.below[0].output, seen.below[0].values)
+        return context.scope(context.below[0].output, context.below[0].values)
     mark = _existence(node)
-    output = [column for scope in seen.below for column in scope.output]
-    return seen.scope(
-        output + mark, {**seen.values, **{expr_id: constant(name) for expr_id, name in mark}}
+    output = [column for scope in context.below for column in scope.output]
+    return context.scope(
+        output + mark, {**context.values, **{expr_id: constant(name) for expr_id, name in mark}}
     )
 
 
@@ -148,44 +150,46 @@ def _existence(node: Node) -> list[tuple[int, str]]:
     return [(tree_of(tree).expr_id, "exists")] if is_tree(tree) and isinstance(tree, list) else []
 
 
-def _lateral(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
+def _lateral(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
     right = node.node("right")
-    inner = seen.subquery_scope(right) if right is not None else Scope()
-    seen.decide([c for c in (node.node("condition"),) if c is not None], JOIN)
-    return seen.scope([*seen.below[0].output, *inner.output], {**seen.values, **inner.values})
+    inner = context.subquery_scope(right) if right is not None else Scope()
+    context.decide([c for c in (node.node("condition"),) if c is not None], JOIN)
+    return context.scope(
+        [*context.below[0].output, *inner.output], {**context.values, **inner.values}
+    )
 
 
-def _sort(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
-    seen.decide(node.nodes("order"), SORT)
-    return seen.through()
+def _sort(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
+    context.decide(node.nodes("order"), SORT)
+    return context.through()
 
 
-def _deduplicate(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
-    seen.decide(node.nodes("keys"), GROUP_BY)
-    return seen.through()
+def _deduplicate(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
+    context.decide(node.nodes("keys"), GROUP_BY)
+    return context.through()
 
 
-def _distinct(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
+def _distinct(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
     """SELECT DISTINCT and UNION group by all of their columns.
 
     Spark's optimizer makes a GROUP BY of them.
     """
-    for _, value in seen.below[0].column_values():
-        seen.indirect.update(demoted(value, lambda _: GROUP_BY))
-    return seen.through()
+    for _, value in context.below[0].column_values():
+        context.indirect.update(demoted(value, lambda _: GROUP_BY))
+    return context.through()
 
 
-def _union(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
+def _union(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
     """Columns by position, under the first child's ids; each branch keeps its own expression."""
-    branches = [scope.column_values() for scope in seen.below]
-    first = seen.below[0].output
+    branches = [scope.column_values() for scope in context.below]
+    first = context.below[0].output
     if sum(_branches(branch) for branch in branches) > MOST_BRANCHES:
-        seen.opaque.append(f"{node.name} of more than {MOST_BRANCHES} branches")
+        context.opaque.append(f"{node.name} of more than {MOST_BRANCHES} branches")
     values = {
         expr_id: alternatives([branch[index][1] for branch in branches if index < len(branch)])
         for index, (expr_id, _) in enumerate(first)
     }
-    return seen.scope(first, values)
+    return context.scope(first, values)
 
 
 def _branches(columns: Sequence[tuple[str, Value]]) -> int:
@@ -193,77 +197,78 @@ def _branches(columns: Sequence[tuple[str, Value]]) -> int:
     return max((len(value) for _, value in columns), default=0)
 
 
-def _set_operation(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
+def _set_operation(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
     """INTERSECT and EXCEPT give rows of the left.
 
     What they have in common with the right decides which.
     """
-    for scope in seen.below:
+    for scope in context.below:
         for _, value in scope.column_values():
-            seen.indirect.update(demoted(value, lambda _: FILTER))
-    rows = seen.scope(seen.below[0].output, seen.below[0].values)
+            context.indirect.update(demoted(value, lambda _: FILTER))
+    rows = context.scope(context.below[0].output, context.below[0].values)
     return (
         rows
         if node.fields.get("isAll")
-        else _distinct(resolver, node, Seen(resolver, [rows], seen.outer))
+        else _distinct(resolver, node, Seen(resolver, [rows], context.outer))
     )
 
 
-def _expand(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
+def _expand(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
     """GROUPING SETS, ROLLUP, CUBE and UNPIVOT: a column is what any of the projections puts there.
 
     Where there are too many to be asked for, what comes through as it is is known all the same.
     """
     output = attributes(node)
     if node.fields.get("projections") is None:
-        scope = _opaque(resolver, node, seen)
+        scope = _opaque(resolver, node, context)
         return replace(
-            scope, values={key: seen.values.get(key, value) for key, value in scope.values.items()}
+            scope,
+            values={key: context.values.get(key, value) for key, value in scope.values.items()},
         )
     rows = [[tree_of(tree) for tree in row] for row in node.fields.get("projections") or ()]
     values = {}
     for index, (expr_id, name) in enumerate(output):
-        values[expr_id] = each_once(_with_origin(rows, index, seen)) or constant(name)
-    return seen.scope(output, values)
+        values[expr_id] = each_once(_with_origin(rows, index, context)) or constant(name)
+    return context.scope(output, values)
 
 
-def _with_origin(rows: list[list[Node]], index: int, seen: Seen) -> list[Value]:
+def _with_origin(rows: list[list[Node]], index: int, context: Seen) -> list[Value]:
     """Return what the projections put into one column, where that comes from a column."""
-    branches = [value_of(row[index], seen) for row in rows if index < len(row)]
+    branches = [value_of(row[index], context) for row in rows if index < len(row)]
     return [value for value in branches if any(term.kinds for term in value)]
 
 
 def each_once(branches: Sequence[Value]) -> Value:
     """Return alternatives of the branches' terms, each term once."""
-    found = {(term.text, term.refs): term for value in branches for term in value}
-    return alternatives([tuple(found.values())]) if found else ()
+    terms = {(term.text, term.refs): term for value in branches for term in value}
+    return alternatives([tuple(terms.values())]) if terms else ()
 
 
-def _generate(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
+def _generate(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
     """Resolve a table function: each field it makes is `f(x).field`.
 
     With the function's own names of its fields.
     """
     generator, output = node.node("generator"), attributes(node, "generatorOutput")
     if generator is None:
-        return seen.through()
-    value = value_of(generator, seen)
+        return context.through()
+    value = value_of(generator, context)
     fields = _generated(generator, [name for _, name in output])
     values = {}
     for index, ((expr_id, _), name) in enumerate(zip(output, fields, strict=True)):
-        taken = _taken(generator, index, len(output), seen)
+        taken = _taken(generator, index, len(output), context)
         fields_of_rows = (
             built([term, f".{name}"], demoted([term] if taken is None else taken, transforming))
             for term in value
         )
         values[expr_id] = tuple(
-            of_rows(generator.name, one, term)
-            for one, term in zip(fields_of_rows, value, strict=True)
+            of_rows(generator.name, field, term)
+            for field, term in zip(fields_of_rows, value, strict=True)
         )
-    return seen.scope([*seen.below[0].output, *output], {**seen.values, **values})
+    return context.scope([*context.below[0].output, *output], {**context.values, **values})
 
 
-def _taken(generator: Node, index: int, width: int, seen: Seen) -> list[Term] | None:
+def _taken(generator: Node, index: int, width: int, context: Seen) -> list[Term] | None:
     """Return what a column is made of, where the statement itself puts the rows together.
 
     Other functions may use all they get.
@@ -272,7 +277,7 @@ def _taken(generator: Node, index: int, width: int, seen: Seen) -> list[Term] | 
     return (
         None
         if arguments is None
-        else [term for argument in arguments for term in value_of(argument, seen)]
+        else [term for argument in arguments for term in value_of(argument, context)]
     )
 
 
@@ -307,28 +312,28 @@ def _generated(generator: Node, names: list[str]) -> list[str]:
     return own if len(own) == len(names) else names
 
 
-def _definition(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
-    scope = seen.through()
+def _definition(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
+    scope = context.through()
     resolver.share(int(node.fields["id"]), scope)
     return replace(scope, indirect={}, opaque=())
 
 
-def _reference(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
+def _reference(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
     """Each use of a common table expression has ids of its own, in the definition's order."""
     defined = resolver.shared(int(node.fields["cteId"]))
-    seen.indirect.update(defined.indirect)
-    seen.opaque += defined.opaque
-    return _renamed(attributes(node), defined, seen)
+    context.indirect.update(defined.indirect)
+    context.opaque += defined.opaque
+    return _renamed(attributes(node), defined, context)
 
 
-def _with(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
-    last = seen.below[-1]
-    return seen.scope(last.output, last.values)
+def _with(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
+    last = context.below[-1]
+    return context.scope(last.output, last.values)
 
 
-def _loop(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
-    scope = _union(resolver, node, seen)
-    ids = [int(one["id"]) for one in node.fields.get("outputAttrIds") or ()]
+def _loop(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
+    scope = _union(resolver, node, context)
+    ids = [int(attribute["id"]) for attribute in node.fields.get("outputAttrIds") or ()]
     output = [(ids[i] if i < len(ids) else old, name) for i, (old, name) in enumerate(scope.output)]
     values = {
         new: scope.values[old] for (new, _), (old, _) in zip(output, scope.output, strict=True)
@@ -336,39 +341,41 @@ def _loop(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     return replace(scope, output=tuple(output), values=values)
 
 
-def _loop_reference(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
-    return _renamed(attributes(node), resolver.anchor(int(node.fields["loopId"])), seen)
+def _loop_reference(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
+    return _renamed(attributes(node), resolver.anchor(int(node.fields["loopId"])), context)
 
 
-def _renamed(output: list[tuple[int, str]], defined: Scope, seen: Seen) -> Scope:
-    given = [value for _, value in defined.column_values()]
+def _renamed(output: list[tuple[int, str]], defined: Scope, context: Seen) -> Scope:
+    values_given = [value for _, value in defined.column_values()]
     values = {
-        expr_id: given[i] if i < len(given) else constant(name)
+        expr_id: values_given[i] if i < len(values_given) else constant(name)
         for i, (expr_id, name) in enumerate(output)
     }
-    return seen.scope(output, values)
+    return context.scope(output, values)
 
 
-def _merge_rows(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
+def _merge_rows(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
     """MERGE: a column is what any of the instructions puts there; their conditions decide which."""
     output, rows = attributes(node), []
     for name in ("matchedInstructions", "notMatchedInstructions", "notMatchedBySourceInstructions"):
         for instruction in node.nodes(name):
-            rows += _instruction(instruction, len(output), seen)
+            rows += _instruction(instruction, len(output), context)
     values = {}
     for index, (expr_id, name) in enumerate(output):
-        values[expr_id] = each_once([value_of(row[index], seen) for row in rows]) or constant(name)
-    return seen.scope(output, values)
+        values[expr_id] = each_once([value_of(row[index], context) for row in rows]) or constant(
+            name
+        )
+    return context.scope(output, values)
 
 
-def _instruction(instruction: Node, width: int, seen: Seen) -> list[list[Node]]:
+def _instruction(instruction: Node, width: int, context: Seen) -> list[list[Node]]:
     """The rows an instruction gives.
 
     Keep gives one, Split (of a delta-based UPDATE) two, Discard none.
     """
     inner = instruction.children
     rows = [inner[start : start + width] for start in range(1, len(inner) - width + 1, width)]
-    seen.decide(inner[:1], CONDITIONAL)
+    context.decide(inner[:1], CONDITIONAL)
     return rows
 
 

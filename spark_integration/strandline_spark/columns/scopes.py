@@ -88,8 +88,8 @@ class Seen:
 
     def value(self, attribute: Node) -> Value:
         """Return what an attribute is made of; its name if nothing in reach defines it."""
-        found = self.values.get(attribute.expr_id) or self.outer.get(attribute.expr_id)
-        return found or constant(str(attribute.fields["name"]))
+        value_found = self.values.get(attribute.expr_id) or self.outer.get(attribute.expr_id)
+        return value_found or constant(str(attribute.fields["name"]))
 
     def subquery(self, expression: Node) -> Value:
         """Return what a subquery gives as a value: its column, or all of its columns."""

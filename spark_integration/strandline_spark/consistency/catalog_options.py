@@ -43,9 +43,11 @@ def options_in(conf: Mapping[str, str]) -> list[Option]:
     >>> options_in({**catalog, "spark.strandline.group": "bank"})
     [Option(catalog='lake', key='data-lineage', value='false')]
     """
-    found = ((_KEY.fullmatch(key), value) for key, value in conf.items())
+    matches = ((_KEY.fullmatch(key), value) for key, value in conf.items())
     return [
-        Option(match["catalog"], match["key"], value) for match, value in found if match is not None
+        Option(match["catalog"], match["key"], value)
+        for match, value in matches
+        if match is not None
     ]
 
 

@@ -78,17 +78,17 @@ def _not_of(answer: Mapping[Identity, Mapping[str, Any]], chosen: Chosen) -> Ite
 def _against_tables(
     spark: SparkSession, answer: Mapping[Identity, Mapping[str, Any]], chosen: Chosen
 ) -> Iterator[str]:
-    identities, seen = Identities(spark), set[tuple[str, str]]()
+    identities, checked = Identities(spark), set[tuple[str, str]]()
     waiting = [
-        (one.full_name, answered["snapshotId"])
-        for one, answered in answer.items()
+        (table.full_name, answered["snapshotId"])
+        for table, answered in answer.items()
         if answered["barrier"] is not None
     ]
     while waiting:
         table, snapshot = waiting.pop()
-        if (table, snapshot) in seen:
+        if (table, snapshot) in checked:
             continue
-        seen.add((table, snapshot))
+        checked.add((table, snapshot))
         try:
             history = TableHistory(spark, table)
         except TableAtError:  # not Iceberg, or not this session's to see

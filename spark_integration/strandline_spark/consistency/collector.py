@@ -174,12 +174,12 @@ class Collector:
 
     def rows(self, path: str) -> list[dict[str, Any]]:
         """The rows of an answer that is a list of them. Raises ConsistencyError."""
-        found = self._answer("GET", path)
-        if not isinstance(found, list):
+        rows_found = self._answer("GET", path)
+        if not isinstance(rows_found, list):
             raise CollectorAwayError(
                 f"what answers at {self.url} is no collector: GET {path} gives no rows"
             )
-        return found
+        return rows_found
 
     def _answer(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0
@@ -201,10 +201,10 @@ class Collector:
                 f"the collector at {self.url} does not answer {method} {path}: {reason}"
             ) from None
 
-    def _sent_on(self, error: HTTPError, asked: str) -> ConsistencyError:
+    def _sent_on(self, error: HTTPError, question: str) -> ConsistencyError:
         place = error.headers.get("Location", "nowhere")
         return CollectorAwayError(
-            f"the collector at {self.url} sends {asked} on to {place}, which is not followed"
+            f"the collector at {self.url} sends {question} on to {place}, which is not followed"
         )
 
     def _headers(self) -> dict[str, str]:
@@ -247,7 +247,7 @@ def _opener() -> OpenerDirector:
     return build_opener(_NoRedirects)
 
 
-def refusal_of(status: int, content: bytes, asked: str) -> ConsistencyError:
+def refusal_of(status: int, content: bytes, question: str) -> ConsistencyError:
     """The exception for an answer of 400 and above: problem details where there are some.
 
     >>> body = b'{"code": "lag", "detail": "bank.balance is 9 s behind"}'
@@ -268,5 +268,5 @@ def refusal_of(status: int, content: bytes, asked: str) -> ConsistencyError:
     return kind(
         detail
         if detail and issubclass(kind, RefusedError)
-        else f"{detail or 'no reason'} ({asked}: {status})"
+        else f"{detail or 'no reason'} ({question}: {status})"
     )

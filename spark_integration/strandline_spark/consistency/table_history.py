@@ -92,11 +92,11 @@ def point_of(snapshot: Mapping[str, Any]) -> Point:
 
 def barriers_of(newest_first: Iterable[Point]) -> dict[int, str]:
     """Each barrier of a history and the last snapshot that carries it, in the barriers' order."""
-    found: dict[int, str] = {}
+    barriers: dict[int, str] = {}
     for point in newest_first:
         if point.barrier is not None:
-            found.setdefault(point.barrier, point.snapshot_id)
-    return dict(sorted(found.items()))
+            barriers.setdefault(point.barrier, point.snapshot_id)
+    return dict(sorted(barriers.items()))
 
 
 def check_appends(

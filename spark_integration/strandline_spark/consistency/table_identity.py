@@ -63,18 +63,21 @@ class Identities:
 
         Raises UnknownTableError for a view, and for what has none.
         """
-        found = self.behind(table)
-        if len(found) != 1 or found[0].table is None or found[0].format not in VERSIONED:
+        identity = self.behind(table)
+        if len(identity) != 1 or identity[0].table is None or identity[0].format not in VERSIONED:
             kinds = (
-                ", ".join(sorted({dataset.format for dataset in found})) or "nothing that is stored"
+                ", ".join(sorted({dataset.format for dataset in identity}))
+                or "nothing that is stored"
             )
             raise UnknownTableError(
                 f"{table} is no table with snapshots ({kinds} behind it): "
                 "name the tables themselves"
             )
-        if not self.is_direct(table, found[0]):
-            raise UnknownTableError(f"{table} is a view of {found[0].table}: name the table itself")
-        return Identity(table, str(found[0].table), found[0].namespace, found[0].name)
+        if not self.is_direct(table, identity[0]):
+            raise UnknownTableError(
+                f"{table} is a view of {identity[0].table}: name the table itself"
+            )
+        return Identity(table, str(identity[0].table), identity[0].namespace, identity[0].name)
 
     def is_direct(self, table: str, dataset: Dataset) -> bool:
         """Return true if the name is the table's own, and not that of a view or a part of it."""

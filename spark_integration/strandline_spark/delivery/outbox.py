@@ -241,11 +241,11 @@ class Outbox:
         if not messages:
             return ()
         with self._disk:
-            kept = self._spool.append(messages, anew=anew)
+            spooled = self._spool.append(messages, anew=anew)
         with self._changed:
-            safe = self._safe_of(messages[:kept], messages)
+            safe = self._safe_of(messages[:spooled], messages)
         self._note_safe(safe)
-        return messages[kept:]
+        return messages[spooled:]
 
     def _give_up(self, messages: Sequence[Message]) -> None:
         self.losses.dropped += len(messages)
@@ -402,10 +402,12 @@ class Outbox:
             return None  # also while the disk is busy, or hangs
         try:
             if self._replay is None and (self._spool.waits() or now >= self._look_again):
-                found = self._spool.oldest(self._left)
-                self._replay = Replay(found) if found is not None else None
-                self._look_again = now + _LOOK_SECONDS if found is None and not self._left else 0.0
-                if found is None:
+                file_found = self._spool.oldest(self._left)
+                self._replay = Replay(file_found) if file_found is not None else None
+                self._look_again = (
+                    now + _LOOK_SECONDS if file_found is None and not self._left else 0.0
+                )
+                if file_found is None:
                     self._left.clear()  # their turn comes again
         finally:
             self._disk.release()

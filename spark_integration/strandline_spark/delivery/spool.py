@@ -50,9 +50,9 @@ class Spool:
         `anew`: they are on disk already, in a file that goes as soon as they are in this one; no
         limit is in the way.
         """
-        kept = 0
+        count = 0
         if not messages:
-            return kept
+            return count
         try:
             if self._own is None:
                 self._own = _created(self._folder)
@@ -61,11 +61,11 @@ class Spool:
                 if not (anew or self._has_room(len(line))):
                     break
                 self._own.write(line)
-                kept += 1
+                count += 1
             self._own.confirm()
         except OSError:
-            return self._confirmed(kept)
-        return kept
+            return self._confirmed(count)
+        return count
 
     def _has_room(self, size: int) -> bool:
         if self._taken() + size > self._limit:  # another driver may have sent some of it
@@ -95,8 +95,8 @@ class Spool:
         None when no others wait.
         """
         for path in self._others():
-            if path not in but and (found := _taken_over(path)) is not None:
-                return found
+            if path not in but and (file_found := _taken_over(path)) is not None:
+                return file_found
         if self._own is not None and self.waits() and self._own.path not in but:
             return self._set_aside()
         return None

@@ -26,7 +26,7 @@ def _loaded(plan: JavaObject, jvm: Jvm) -> list[Mention]:
 
 def _partitions(plan: JavaObject, jvm: Jvm) -> list[Mention]:
     """ADD PARTITION with LOCATION: the table's rows lie in that folder too."""
-    places = [optional(one._2()) for one in jvm.sequence(plan.partitionSpecsAndLocs())]
+    places = [optional(spec._2()) for spec in jvm.sequence(plan.partitionSpecsAndLocs())]
     outside = [str(place) for place in places if place is not None]
     return _outside(plan, outside, jvm)
 

@@ -190,8 +190,8 @@ def _view_around(
             except UNREADABLE as error:
                 faults.append(unread("a view around an input", error))
             known[id(view)] = (knowing[1].namespace, knowing[1].name) if knowing else None
-        if (found := known[id(view)]) is not None:
-            return found
+        if (view_found := known[id(view)]) is not None:
+            return view_found
         view = view.within
     return None
 
@@ -203,12 +203,12 @@ def _remember(parts: Parts, jvm: Jvm) -> None:
     """
     if "Rename" in parts.root.name:
         jvm.tables.clear()
-    named = [(one.format, one.dataset) for one in parts.reads] + [
-        (one.format, one.dataset) for one in parts.targets
+    named = [(read.format, read.dataset) for read in parts.reads] + [
+        (target.format, target.dataset) for target in parts.targets
     ]
-    for one, dataset in named:
+    for mention, dataset in named:
         if dataset.table is not None:
-            jvm.tables[dataset.table] = one, dataset
+            jvm.tables[dataset.table] = mention, dataset
             jvm.tables.move_to_end(dataset.table)
     for target in parts.targets:
         if target.operation == "drop":
@@ -217,12 +217,12 @@ def _remember(parts: Parts, jvm: Jvm) -> None:
         jvm.tables.popitem(last=False)
 
 
-def _reads(mention: Mention, one: Format, dataset: Dataset, jvm: Jvm) -> Iterator[Read]:
-    queried = one.queried(mention, jvm)
-    yield Read(mention, one, dataset, queried)
+def _reads(mention: Mention, format_: Format, dataset: Dataset, jvm: Jvm) -> Iterator[Read]:
+    queried = format_.queried(mention, jvm)
+    yield Read(mention, format_, dataset, queried)
     columns = mention.columns if queried is None else ()
-    for other in one.others_of(mention, jvm):
-        yield Read(replace(mention, columns=columns, offsets=None), one, other)
+    for other in format_.others_of(mention, jvm):
+        yield Read(replace(mention, columns=columns, offsets=None), format_, other)
 
 
 def _target(write: Write, jvm: Jvm) -> Target | None:
@@ -262,16 +262,18 @@ def _name_before(before: Mention, renamed: Dataset, jvm: Jvm) -> tuple[str, str]
     return next(((link.namespace, link.name) for link in dataset.symlinks), None)
 
 
-def _proof(write: Write, one: Format) -> Proof:
+def _proof(write: Write, format_: Format) -> Proof:
     """Return the trace of a write that is done only if nothing is there."""
     if not (write.unless_there and write.fills):
         return None
-    return "snapshot" if one.scans_tell else "files" if write.mention.provider == "files" else None
+    return (
+        "snapshot" if format_.scans_tell else "files" if write.mention.provider == "files" else None
+    )
 
 
 def _will_know(mention: Mention, jvm: Jvm) -> tuple[Format, Dataset] | None:
-    for one in formats():
-        dataset = one.named(mention, jvm)
+    for format_ in formats():
+        dataset = format_.named(mention, jvm)
         if dataset is not None:
-            return one, dataset
+            return format_, dataset
     return None

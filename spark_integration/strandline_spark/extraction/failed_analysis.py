@@ -61,7 +61,10 @@ def intended_writes(
     """
     commands = list(_commands(plan, root, jvm))
     if current is not None:
-        return [_intended(one, _in_catalog(one, current, jvm), jvm, faults) for one in commands]
+        return [
+            _intended(command, _in_catalog(command, current, jvm), jvm, faults)
+            for command in commands
+        ]
     if not commands or error is None:
         return [_intended(command, None, jvm, faults) for command in commands]
     reached = _reached(error)

@@ -32,11 +32,13 @@ class IdleSources:
             self._sources[key] = [
                 replace(
                     read,
-                    mention=Mention(columns=one.columns, offsets=(None, None), slot=one.slot),
+                    mention=Mention(
+                        columns=mention.columns, offsets=(None, None), slot=mention.slot
+                    ),
                     news=False,
                 )
                 for read in together
-                for one in (read.mention,)
+                for mention in (read.mention,)
             ]
             self._sources.move_to_end(key)
         while len(self._sources) > _REMEMBERED:
@@ -49,10 +51,10 @@ class IdleSources:
         """
         idle = _idle(parts.root)
         remembered = [self._sources[key] for key in idle if key in self._sources] if not ask else []
-        found = [read for together in remembered for read in together]
+        reads = [read for together in remembered for read in together]
         if len(remembered) < len(idle):
-            found = [replace(read, news=ask) for read in _among(idle, planned)] or found
-        return replace(parts, reads=(*parts.reads, *found)) if found else parts
+            reads = [replace(read, news=ask) for read in _among(idle, planned)] or reads
+        return replace(parts, reads=(*parts.reads, *reads)) if reads else parts
 
 
 def _by_first_column(reads: Iterable[Read]) -> dict[int, list[Read]]:
@@ -60,11 +62,11 @@ def _by_first_column(reads: Iterable[Read]) -> dict[int, list[Read]]:
 
     Tables that are read as one stream have it in common.
     """
-    found: dict[int, list[Read]] = {}
+    reads_by_column: dict[int, list[Read]] = {}
     for read in reads:
         if read.streams and read.mention.columns:
-            found.setdefault(read.mention.columns[0][0], []).append(read)
-    return found
+            reads_by_column.setdefault(read.mention.columns[0][0], []).append(read)
+    return reads_by_column
 
 
 def _idle(root: Node) -> list[int]:

@@ -32,7 +32,7 @@ def values_of_leaves(reads: Sequence[Read]) -> dict[int, Value]:
     Datasets that are read as one have their columns together, as in a UNION. Metadata about
     rows (`_metadata.file_path`, `_change_type`) is not a column of the dataset.
     """
-    found: dict[int, Value] = {}
+    values: dict[int, Value] = {}
     for read in reads:
         schema = {field.name.lower() for field in read.dataset.schema}
         for expr_id, name in read.mention.columns:
@@ -42,8 +42,8 @@ def values_of_leaves(reads: Sequence[Read]) -> dict[int, Value]:
                 continue
             else:
                 own = column(_ref(read.dataset, name))
-            found[expr_id] = (*found.get(expr_id, ()), *own)
-    return found
+            values[expr_id] = (*values.get(expr_id, ()), *own)
+    return values
 
 
 def _ref(dataset: Dataset, name: str) -> Ref:

@@ -68,22 +68,22 @@ class Recalled:
 
     def value(self, expr_id: int) -> Value | None:
         """Return what an id was made of."""
-        found = self._values.get(expr_id)
-        if found is None:
+        value_found = self._values.get(expr_id)
+        if value_found is None:
             return None
-        self._used[expr_id] = found[1]
-        return found[0]
+        self._used[expr_id] = value_found[1]
+        return value_found[0]
 
     def output(self, ids: Ids) -> Scope | None:
         """Return the deciding and the opaque columns of the statement whose output this is.
 
         Its sources count as read.
         """
-        found = self._outputs.get(ids)
-        if found is None:
+        output_found = self._outputs.get(ids)
+        if output_found is None:
             return None
-        self._read.update(found[1])
-        return found[0]
+        self._read.update(output_found[1])
+        return output_found[0]
 
     def sources(
         self, origins: Iterable[tuple[str, str]], present: Sequence[Dataset]
@@ -98,12 +98,12 @@ class Recalled:
             *{id(sources): sources for sources in self._used.values()}.values(),
         ]
         waiting = [*origins, *self._read]
-        found = list[Dataset]()
+        sources_found = list[Dataset]()
         for origin in waiting:
             sources = next((sources for sources in remembered if origin in sources), None)
             if origin in here or sources is None:
                 continue
             here.add(origin)
-            found.append(sources[origin])
+            sources_found.append(sources[origin])
             waiting += [view for view in sources[origin].through if view is not None]
-        return found
+        return sources_found

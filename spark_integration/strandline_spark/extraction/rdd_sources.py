@@ -32,12 +32,12 @@ def sources_of_rows(rows: JavaObject, jvm: Jvm) -> tuple[list[str], list[Mention
 
 def _below(rdd: JavaObject, jvm: Jvm) -> Iterator[JavaObject]:
     """Yield an RDD and those that it is made from, each once."""
-    waiting, seen = [rdd], set[int]()
-    while waiting and len(seen) < _LOOKED_AT:
+    waiting, visited = [rdd], set[int]()
+    while waiting and len(visited) < _LOOKED_AT:
         rdd = waiting.pop()
-        if (number := int(rdd.id())) in seen:
+        if (number := int(rdd.id())) in visited:
             continue
-        seen.add(number)
+        visited.add(number)
         yield rdd
         waiting += [dependency.rdd() for dependency in jvm.sequence(rdd.dependencies())]
 

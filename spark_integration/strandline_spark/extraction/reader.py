@@ -176,9 +176,11 @@ class PlanReader:
         ).inputs
 
     def _sources(self, parts: Parts, offsets: Sequence[Offsets]) -> tuple[Dataset, ...]:
-        given = zip(parts.reads, _by_read(parts, offsets, log=True), strict=True)
+        pairs = zip(parts.reads, _by_read(parts, offsets, log=True), strict=True)
         ended = [
-            (read, one[0], one[1]) for read, one in given if one is not None and one[1] is not None
+            (read, pair[0], pair[1])
+            for read, pair in pairs
+            if pair is not None and pair[1] is not None
         ]
         return distinct(
             [self._ended_at(read, start, end) for read, start, end in ended if end is not None]
@@ -197,15 +199,21 @@ class PlanReader:
                 output.mention, query_id, after, written.changes, self._jvm
             )
             return {
-                one.batch_id: self._checkpoint(execution, output, one, written)
-                for one in reversed(committed)
+                commit.batch_id: self._checkpoint(execution, output, commit, written)
+                for commit in reversed(committed)
             }
 
     def _checkpoint(
-        self, execution: JavaObject, output: Read, one: BatchSnapshot, written: AlignedOutput
+        self,
+        execution: JavaObject,
+        output: Read,
+        batch_snapshot: BatchSnapshot,
+        written: AlignedOutput,
     ) -> Statement:
-        inputs = [self._read_before(execution.sparkSession(), scan) for scan in one.of]
-        outputs = (Output(with_snapshot(output.dataset, one.snapshot), written.operation),)
+        inputs = [self._read_before(execution.sparkSession(), scan) for scan in batch_snapshot.of]
+        outputs = (
+            Output(with_snapshot(output.dataset, batch_snapshot.snapshot), written.operation),
+        )
         return Statement("AlignedCheckpoint", distinct(inputs), outputs)
 
     def _named(self, session: JavaObject, table: str) -> Read:
@@ -256,9 +264,9 @@ class PlanReader:
         if write is None:
             return Statement("Call")
         done = statement.error is None
-        commits = [one for one in happened if done and isinstance(one, Commit)]
+        commits = [call for call in happened if done and isinstance(call, Commit)]
         if write.operation == "alter":
-            commits = [one for one in commits if STAGED in one.summary]
+            commits = [commit for commit in commits if STAGED in commit.summary]
         outputs, inputs, columns = list[Output](), list[Dataset](), tuple[Column, ...]()
         for target in targets_of([write], "Call", self._jvm, self._unread):
             outputs = [self._filled(target, commits, int(statement.at))]
@@ -279,7 +287,7 @@ class PlanReader:
 
     def _picked(self, target: Target, output: Output, commits: Sequence[Commit]) -> list[Dataset]:
         """Return the table at the staged snapshot whose rows a commit has once more."""
-        made = {one.snapshot_id for one in output.dataset.snapshots}
+        made = {snapshot.snapshot_id for snapshot in output.dataset.snapshots}
         reads = [Scan(c.table, c.summary[STAGED]) for c in commits if c.snapshot_id in made]
         snapshots = [target.format.read(target.mention, scan, self._jvm) for scan in reads]
         return [with_snapshot(target.dataset, snapshot) for snapshot in snapshots]
@@ -303,7 +311,7 @@ class PlanReader:
     def _filled(self, target: Target, commits: Sequence[Commit], called_at: int) -> Output:
         """Return the output of a procedure; one that commits nothing sets its table's snapshot."""
         all_came = self._jvm.kept.get(ALL_CAME, lambda: True)
-        commits = [one for one in commits if one.snapshot_id not in self._made]
+        commits = [commit for commit in commits if commit.snapshot_id not in self._made]
         beside = self._beside(target)
         done = Done(None, "append", commits, beside, all_came, called_at)
         snapshot = target.format.written(target.mention, done, self._jvm) if commits else None
@@ -401,7 +409,7 @@ class PlanReader:
             return self._intended(parts)
         reports, scans = (
             self._reports(execution, parts),
-            [one for one in happened if isinstance(one, Scan)],
+            [call for call in happened if isinstance(call, Scan)],
         )
         inputs = [
             self._attempted(read.dataset, partial(self._at, read, reports, scans))
@@ -454,8 +462,8 @@ class PlanReader:
         offsets = _by_read(parts, logged_offsets(execution, self._jvm) if unknown else ())
         reads = self._with_starts(parts.reads, offsets, planned)
         inputs = [
-            self._attempted(read.dataset, partial(self._streamed, read, given, scans))
-            for read, given in zip(reads, offsets, strict=True)
+            self._attempted(read.dataset, partial(self._streamed, read, pair, scans))
+            for read, pair in zip(reads, offsets, strict=True)
         ]
         return self._statement(parts, inputs, self._outputs(parts, execution, happened))
 
@@ -466,16 +474,16 @@ class PlanReader:
         offsets: Sequence[Offsets],
         planned: JavaObject,
     ) -> Statement:
-        given = _by_read(parts, offsets, log=True)
-        reads = self._with_starts(parts.reads, given, planned)
+        offsets_of_reads = _by_read(parts, offsets, log=True)
+        reads = self._with_starts(parts.reads, offsets_of_reads, planned)
         inputs = [
-            self._streamed(read, one, ()) if one is not None else read.dataset
-            for read, one in zip(reads, given, strict=True)
+            self._streamed(read, pair, ()) if pair is not None else read.dataset
+            for read, pair in zip(reads, offsets_of_reads, strict=True)
         ]
         outputs = []
         for target in parts.targets:
-            found = target.format.written_by_batch(target.mention, batch, (), self._jvm)
-            dataset = with_snapshot(target.dataset, _judged(target, found))
+            snapshot = target.format.written_by_batch(target.mention, batch, (), self._jvm)
+            dataset = with_snapshot(target.dataset, _judged(target, snapshot))
             outputs.append(Output(dataset, target.operation))
         return self._statement(parts, inputs, outputs)
 
@@ -488,11 +496,11 @@ class PlanReader:
         micro-batch alone.
         """
         first = any(
-            one is not None
-            and one[0] is None
+            pair is not None
+            and pair[0] is None
             and read.format.versioned
             and not read.mention.options
-            for read, one in zip(reads, offsets, strict=True)
+            for read, pair in zip(reads, offsets, strict=True)
         )
         if not first or planned is None:
             return reads
@@ -541,10 +549,10 @@ class PlanReader:
         """One insert of several, with what the whole statement knows of its datasets."""
         parts = parts_of(plan, self._jvm)
         read, wrote = (
-            {key_of(one): one for one in inputs},
-            {key_of(one.dataset): one for one in outputs},
+            {key_of(dataset): dataset for dataset in inputs},
+            {key_of(output.dataset): output for output in outputs},
         )
-        own = [read.get(key_of(one.dataset), one.dataset) for one in parts.reads]
+        own = [read.get(key_of(read_.dataset), read_.dataset) for read_ in parts.reads]
         written = [
             wrote[key] for target in parts.targets if (key := key_of(target.dataset)) in wrote
         ]
@@ -600,14 +608,14 @@ class PlanReader:
         return datasets
 
     def _generated(
-        self, parts: Parts, given: Sequence[tuple[str, Value]]
+        self, parts: Parts, values: Sequence[tuple[str, Value]]
     ) -> Iterator[tuple[str, Value]]:
         """The columns that the target fills by itself."""
         if len(parts.targets) != 1 or parts.targets[0].operation not in _ADDING:
             return iter(())
         mention = parts.targets[0].mention
         schema, expressions = parts.targets[0].format.generated(mention, self._jvm)
-        return generated_columns(expressions, schema, given, self._jvm)
+        return generated_columns(expressions, schema, values, self._jvm)
 
     def _attempted(self, dataset: Dataset, read: Callable[[], Dataset]) -> Dataset:
         """The dataset at its snapshot; without one where that cannot be read."""
@@ -669,12 +677,12 @@ class PlanReader:
         The one that makes it is around this.
         """
         others = (
-            one
+            target
             for parts in self._begun.values()
-            for one in parts.targets
-            if one.operation not in _MAKING
+            for target in parts.targets
+            if target.operation not in _MAKING
         )
-        return any(key_of(one.dataset) == key_of(target.dataset) for one in others)
+        return any(key_of(other.dataset) == key_of(target.dataset) for other in others)
 
     def _statistics(
         self,
@@ -698,14 +706,16 @@ class PlanReader:
     def _reports(self, execution: JavaObject, parts: Parts) -> list[Scan]:
         """Return what the scans of those formats say that are read and whose scans say anything."""
         telling = [
-            one
-            for one in formats()
-            if one.scans_tell and any(one is read.format for read in parts.reads)
+            format_
+            for format_ in formats()
+            if format_.scans_tell and any(format_ is read.format for read in parts.reads)
         ]
         reports = []
         for scan in scans_of(execution.executedPlan(), self._jvm) if telling else ():
             reports += [
-                report for one in telling if (report := one.scanned(scan, self._jvm)) is not None
+                report
+                for format_ in telling
+                if (report := format_.scanned(scan, self._jvm)) is not None
             ][:1]
         return reports
 
@@ -717,15 +727,18 @@ class PlanReader:
         """
         if own := self._read_by(read, reports):
             return replace(
-                read.dataset, snapshots=tuple(sorted(own, key=lambda one: one.committed_at or ""))
+                read.dataset,
+                snapshots=tuple(sorted(own, key=lambda snapshot: snapshot.committed_at or "")),
             )
-        if seen := self._read_by(read, scans):
-            return with_snapshot(read.dataset, replace(seen[0], observed=len(seen) > 1))
+        if snapshots := self._read_by(read, scans):
+            return with_snapshot(read.dataset, replace(snapshots[0], observed=len(snapshots) > 1))
         return with_snapshot(read.dataset, read.format.snapshot_unseen(read.mention, self._jvm))
 
     def _read_by(self, read: Read, scans: Sequence[Scan]) -> list[Snapshot]:
-        found = (read.format.read(read.mention, scan, self._jvm) for scan in dict.fromkeys(scans))
-        return [snapshot for snapshot in found if snapshot is not None]
+        snapshots = (
+            read.format.read(read.mention, scan, self._jvm) for scan in dict.fromkeys(scans)
+        )
+        return [snapshot for snapshot in snapshots if snapshot is not None]
 
     def _streamed(self, read: Read, offsets: Offsets | None, scans: Sequence[Scan]) -> Dataset:
         if offsets is None or offsets[1] is None:
@@ -776,19 +789,21 @@ def _judged(target: Target, snapshot: Snapshot | None) -> Snapshot | None:
     )
 
 
-def _by_read(parts: Parts, given: Sequence[Offsets], log: bool = False) -> list[Offsets | None]:
+def _by_read(
+    parts: Parts, offsets_of_slots: Sequence[Offsets], log: bool = False
+) -> list[Offsets | None]:
     """The offsets of each read: the plan's own, else those given for its source.
 
     None for a read that is no stream.
     """
-    return [_offsets_of(read, given, log) for read in parts.reads]
+    return [_offsets_of(read, offsets_of_slots, log) for read in parts.reads]
 
 
-def _offsets_of(read: Read, given: Sequence[Offsets], log: bool) -> Offsets | None:
+def _offsets_of(read: Read, offsets_of_slots: Sequence[Offsets], log: bool) -> Offsets | None:
     own, slot = read.mention.offsets, read.mention.slot
     if own is None:
         return None
-    outside = given[slot] if slot < len(given) else (None, None)
+    outside = offsets_of_slots[slot] if slot < len(offsets_of_slots) else (None, None)
     return outside if log or own == (None, None) else own
 
 

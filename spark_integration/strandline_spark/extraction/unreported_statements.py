@@ -125,10 +125,10 @@ def _in_catalog(provider: str, options: Mapping[str, str], jvm: Jvm) -> Mention 
     try:
         conf = jvm.session.sessionState().conf()
         source = jvm.static(DATA_SOURCE, "lookupDataSourceV2")(provider, conf).get()
-        given = jvm.new(OPTIONS_MAP, jvm.new("java.util.HashMap", options))
-        name = source.extractCatalog(given)
+        options_map = jvm.new(OPTIONS_MAP, jvm.new("java.util.HashMap", options))
+        name = source.extractCatalog(options_map)
         catalog = jvm.session.sessionState().catalogManager().catalog(name)
-        identifier = source.extractIdentifier(given)
+        identifier = source.extractIdentifier(options_map)
         table = catalog.loadTable(identifier)
     except (*JAVA_FAILED, TypeError):
         return None

@@ -45,12 +45,12 @@ def is_multi_insert(root: Node) -> bool:
 @lru_cache(maxsize=1)
 def readers() -> dict[str, Reader]:
     """By the name of the command's node: how what it writes is read."""
-    found = {**READERS, **COMMANDS, **DEFINITIONS}
-    for name, described in [pair for one in formats() for pair in one.writes.items()]:
+    readers_found = {**READERS, **COMMANDS, **DEFINITIONS}
+    for name, described in [pair for format_ in formats() for pair in format_.writes.items()]:
         if isinstance(described, Like):
-            found[name] = found[described.command]
+            readers_found[name] = readers_found[described.command]
         elif isinstance(described, InPlace):
-            found[name] = in_place(described)
+            readers_found[name] = in_place(described)
         else:
-            found[name] = described
-    return found
+            readers_found[name] = described
+    return readers_found

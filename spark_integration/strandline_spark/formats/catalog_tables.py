@@ -16,21 +16,21 @@ SESSION_CATALOG = "spark_catalog"
 
 def location_of(table: JavaObject) -> str | None:
     """Return the location of the table's files, or None if it has no files."""
-    found: str | None = once(
-        table, "location", lambda one: optional_text(one.storage().locationUri())
+    location: str | None = once(
+        table, "location", lambda table_: optional_text(table_.storage().locationUri())
     )
-    return found
+    return location
 
 
 def provider_of(table: JavaObject) -> str | None:
     """parquet, delta, hive, jdbc, ..."""
-    provider: str | None = once(table, "provider", lambda one: optional_text(one.provider()))
+    provider: str | None = once(table, "provider", lambda table_: optional_text(table_.provider()))
     return provider.lower() if provider is not None else None
 
 
 def table_name(table: JavaObject) -> str:
     """catalog.database.table."""
-    return str(once(table, "name", lambda one: name_of(one.identifier())))
+    return str(once(table, "name", lambda table_: name_of(table_.identifier())))
 
 
 def name_of(identifier: JavaObject) -> str:

@@ -62,9 +62,9 @@ def begun_at(execution: JavaObject) -> int | None:
 def phase_begun(phases: JavaObject) -> int | None:
     """Return the begin of the analysis from the text of the phases, or else from their objects."""
     shown = str(phases.toString())
-    found = _ANALYSIS.search(shown)
-    if found is not None or "analysis" not in shown:
-        return int(found[1]) if found else None
+    match = _ANALYSIS.search(shown)
+    if match is not None or "analysis" not in shown:
+        return int(match[1]) if match else None
     return int(phases.apply("analysis").startTimeMs())
 
 

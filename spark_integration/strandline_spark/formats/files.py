@@ -114,7 +114,7 @@ def _roots_of(relation: JavaObject, jvm: Jvm) -> list[str]:
     watched = _watched(relation, jvm)
     if watched:
         return [watched]
-    index = once(relation, "index", lambda one: one.location())
+    index = once(relation, "index", lambda relation_: relation_.location())
     if class_name(index).startswith("org.apache.spark.sql.delta."):
         return []  # Delta's own reading of its log
     if kept(relation, "paths") == 1 and kept(relation, "first") is not None:
@@ -139,8 +139,8 @@ def _roots_of_table(table: JavaObject) -> list[str]:
     ):
         return []
     paths = table.paths()
-    given = [str(paths.apply(index)) for index in range(paths.size())]
-    return folders_of(given)
+    roots = [str(paths.apply(index)) for index in range(paths.size())]
+    return folders_of(roots)
 
 
 _PART_FILE = re.compile(r"/part-[^/]*$")  # that Spark has written into a folder

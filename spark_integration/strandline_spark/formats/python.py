@@ -36,8 +36,8 @@ class Python(Format):
         source = str(mention.table.name()).removeprefix("(Python)").strip() or "source"
         options = {key.lower(): value for key, value in mention.options.items()}
         named = options.get("table") or options.get("path")
-        found = Dataset(f"python://{source}", named or source, self.name, mention.schema)
-        return with_options(found, mention.options)
+        dataset = Dataset(f"python://{source}", named or source, self.name, mention.schema)
+        return with_options(dataset, mention.options)
 
 
 FORMAT = Python()

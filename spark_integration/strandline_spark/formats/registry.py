@@ -42,22 +42,22 @@ READS: dict[str, ReadBy] = {}
 @lru_cache(maxsize=1)
 def formats() -> tuple[Format, ...]:
     """All formats, the narrowest first."""
-    found = (import_module(f"strandline_spark.formats.{name}").FORMAT for name in MODULES)
-    return tuple(sorted(found, key=lambda one: one.rank))
+    modules = (import_module(f"strandline_spark.formats.{name}").FORMAT for name in MODULES)
+    return tuple(sorted(modules, key=lambda format_: format_.rank))
 
 
 def identified(mention: Mention, jvm: Jvm) -> tuple[Format, Dataset] | None:
     """The format that a mention belongs to, and the dataset it names."""
-    for one in formats():
-        dataset = one.dataset_of(mention, jvm)
+    for format_ in formats():
+        dataset = format_.dataset_of(mention, jvm)
         if dataset is not None:
-            return one, dataset
+            return format_, dataset
     return None
 
 
 def relied_on() -> tuple[Internal, ...]:
     """The private fields that formats rely on."""
-    return tuple(field for one in formats() for field in one.relies_on)
+    return tuple(field for format_ in formats() for field in format_.relies_on)
 
 
 def register() -> None:
@@ -65,13 +65,13 @@ def register() -> None:
 
     Plans and columns look there.
     """
-    for one in formats():
-        QUESTIONS.update(one.asked)
-        COMMANDS.update(one.commands)
-        WITHOUT_COLUMNS.update(one.without_columns)
-        PLANS_IN.update(one.plans_in)
-        READS.update(one.reads)
-        VERSIONED.update([one.name] if one.versioned else [])
+    for format_ in formats():
+        QUESTIONS.update(format_.asked)
+        COMMANDS.update(format_.commands)
+        WITHOUT_COLUMNS.update(format_.without_columns)
+        PLANS_IN.update(format_.plans_in)
+        READS.update(format_.reads)
+        VERSIONED.update([format_.name] if format_.versioned else [])
 
 
 register()

@@ -29,15 +29,15 @@ def with_same_rows(
     >>> with_same_rows(first, {"replace"}, of.get).same_rows_as
     ()
     """
-    found, head = list[Snapshot](), snapshot
+    snapshots, head = list[Snapshot](), snapshot
     while (
         head.operation in same_rows
         and head.parent_snapshot_id is not None
-        and len(found) < _LONGEST
+        and len(snapshots) < _LONGEST
     ):
         before = at(head.parent_snapshot_id)
         if before is None:
             break
-        found.append(before)
+        snapshots.append(before)
         head = before
-    return replace(snapshot, same_rows_as=tuple(found)) if found else snapshot
+    return replace(snapshot, same_rows_as=tuple(snapshots)) if snapshots else snapshot

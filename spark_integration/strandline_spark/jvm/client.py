@@ -165,8 +165,8 @@ class Jvm:
 
     def field(self, instance: JavaObject, name: str) -> JavaObject | None:
         """A private field, of the class or of one above it; None where there is none."""
-        found = self._field_of(instance.getClass(), name)
-        return found.get(instance) if found is not None else None
+        field_found = self._field_of(instance.getClass(), name)
+        return field_found.get(instance) if field_found is not None else None
 
     def _field_of(self, java_class: JavaObject, name: str) -> JavaObject | None:
         key = (str(java_class.getName()), name)
@@ -328,7 +328,13 @@ def kept(instance: JavaObject | None, question: str) -> Any:
 
 def class_name(instance: JavaObject) -> str:
     """The full name of an object's class: every format wants to know."""
-    return str(once(instance, "class", lambda one: _class_names(one._gateway_client)(fetched(one))))
+    return str(
+        once(
+            instance,
+            "class",
+            lambda instance_: _class_names(instance_._gateway_client)(fetched(instance_)),
+        )
+    )
 
 
 @lru_cache(maxsize=2)

@@ -171,14 +171,14 @@ def _function(jvm: Jvm, queue: JavaObject, newest: JavaObject, unit: JavaObject)
             if class_name == f"{SQL_EVENT}End":
                 answers += [handles.answer(class_name, "qe.id"), _metrics(handles, class_name)]
             rows[class_name] = handles.row(answers)
-    asked = handles.or_unknown(
+    function = handles.or_unknown(
         handles.as_json(handles.by_class(rows, handles.row([name])), jvm.mapper)
     )
     held = handles.given_to(newest, "java.util.concurrent.atomic.AtomicReference", "set")
     kinds = jvm.static("java.lang.Long", "TYPE"), jvm.class_named("java.util.concurrent.TimeUnit")
     arguments = zip(kinds, (WAIT, unit), strict=True)
     taken = handles.asking(queue, "java.util.concurrent.BlockingQueue", "poll", *arguments)
-    return handles.function(handles.then(taken, handles.if_any(handles.both(held, asked))))
+    return handles.function(handles.then(taken, handles.if_any(handles.both(held, function))))
 
 
 def _setting(handles: Handles, class_name: str, key: str) -> Handle:
@@ -204,7 +204,10 @@ def fetches_result(start: JavaObject) -> bool:
     whose analysed plan is the command's.
     """
     try:
-        return str(once(start, "planName", lambda one: one.sparkPlanInfo().nodeName())) == _FETCH
+        return (
+            str(once(start, "planName", lambda plan_info: plan_info.sparkPlanInfo().nodeName()))
+            == _FETCH
+        )
     except Exception as error:
         swallowed("a statement whose result is collected may be reported twice", error)
         return False
@@ -226,7 +229,7 @@ def _setting_of(start: JavaObject, execution: JavaObject, key: str) -> str | Non
     is asked for, which may have another name by now.
     """
     try:
-        shown = once(start, key, lambda one: shown_option(one.modifiedConfigs().get(key)))
+        shown = once(start, key, lambda event_: shown_option(event_.modifiedConfigs().get(key)))
         if _HIDDEN in shown and execution is not None:
             shown = shown_option(execution.sparkSession().conf().getOption(key))
     except Exception as error:  # the session is closed: the application's conf holds
@@ -237,11 +240,11 @@ def _setting_of(start: JavaObject, execution: JavaObject, key: str) -> str | Non
 
 def _metrics(handles: Handles, class_name: str) -> Handle:
     """The text of what an execution's write counted, as `plans.physical` asks for it."""
-    found = handles.path(PHYSICAL_PLAN, "metrics.toString")
+    metrics = handles.path(PHYSICAL_PLAN, "metrics.toString")
     for _ in WITHIN:
         inside = {}
         for outer, path in WITHIN.items():
             with suppress(*JAVA_FAILED):  # not every Spark has all of them
-                inside[outer] = handles.then(handles.path(outer, path), found)
-        found = handles.by_class(inside, found)
-    return handles.or_unknown(handles.then(handles.path(class_name, "qe.executedPlan"), found))
+                inside[outer] = handles.then(handles.path(outer, path), metrics)
+        metrics = handles.by_class(inside, metrics)
+    return handles.or_unknown(handles.then(handles.path(class_name, "qe.executedPlan"), metrics))

@@ -108,9 +108,9 @@ class EventQueue:
 
     def _counts_once(self, counting: Any) -> bool:
         counting.add(self.gateway.jvm.java.lang.Object())
-        found = int(self._offered.drainPermits()), int(self.queue.size())
+        counts = int(self._offered.drainPermits()), int(self.queue.size())
         self.queue.clear()
-        return found == (1, 1)
+        return counts == (1, 1)
 
     def leave(self, spark_context: Any) -> None:
         """Takes the listeners away from the bus and from Iceberg."""

@@ -36,10 +36,13 @@ def unavailable(jvm: Jvm, of_formats: Iterable[Internal] = ()) -> tuple[str, ...
 
     Each is named in the log, once.
     """
-    found = (*_tricks(jvm), *(one.lost for one in (*FIELDS, *of_formats) if _lacks(jvm, one)))
-    for lost in found:
+    reasons = (
+        *_tricks(jvm),
+        *(trick.lost for trick in (*FIELDS, *of_formats) if _lacks(jvm, trick)),
+    )
+    for lost in reasons:
         _LOG.warning("strandline: not available with these versions: %s", lost)
-    return found
+    return reasons
 
 
 def _tricks(jvm: Jvm) -> Iterator[str]:
@@ -62,7 +65,7 @@ def _holds(jvm: Jvm, text: ParsedText) -> bool:
 def _option(jvm: Jvm) -> bool:
     option = jvm.static(SCALA_OPTION, "apply")
     shown = [str(option(value).toString()) for value in ("a(b)", None)]
-    return [text_in(one) for one in shown] == ["a(b)", None]
+    return [text_in(option) for option in shown] == ["a(b)", None]
 
 
 def _identifier(jvm: Jvm) -> bool:
@@ -89,16 +92,16 @@ _TRIALS: Mapping[ParsedText, Callable[[Jvm], bool]] = {
 }
 
 
-def _lacks(jvm: Jvm, one: Internal) -> bool:
+def _lacks(jvm: Jvm, internal: Internal) -> bool:
     """Return true if the class is here without the field.
 
     A class that is not here does no harm.
     """
     try:
-        owner = _loaded(jvm, one.owner)
+        owner = _loaded(jvm, internal.owner)
     except JAVA_FAILED:
         return False
-    return jvm.declared(owner, one.field) is None
+    return jvm.declared(owner, internal.field) is None
 
 
 def _loaded(jvm: Jvm, name: str) -> JavaObject:

@@ -60,13 +60,13 @@ class Handles:
         `path|some.Class.method(kind)` to a static method, unless it is nothing;
         `path?some.Class` to the question whether it is one. `UNKNOWN` where any of it fails.
         """
-        path, asked, kind = question.partition("?")
-        path, given, method = path.partition("|")
+        path, name, kind = question.partition("?")
+        path, has_method, method = path.partition("|")
         handle = self.path(class_name, path)
-        if asked:
+        if name:
             owner = self._jvm.class_named(kind)
             handle = self.then(handle, self.given_to(owner, "java.lang.Class", "isInstance"))
-        if given:
+        if has_method:
             handle = self.then(handle, self._static(method))
         return self.or_unknown(handle)
 
@@ -80,19 +80,19 @@ class Handles:
 
     def called(self, class_name: str, method: str, kind: str, argument: JavaObject) -> Handle:
         """A method whose one argument, of that kind, is always this."""
-        found = self._unreflect(
+        handle = self._unreflect(
             self._jvm.class_named(class_name).getMethod(method, self._kinds(kind))
         )
         return self._join(
-            "insertArguments", found.asType(self._types[2]), 1, self._jvm.array(_OBJECT, argument)
+            "insertArguments", handle.asType(self._types[2]), 1, self._jvm.array(_OBJECT, argument)
         )
 
     def given_to(self, target: JavaObject, class_name: str, method: str) -> Handle:
         """A method of this object, which is given what the handle takes."""
-        found = self._unreflect(
+        handle = self._unreflect(
             self._jvm.class_named(class_name).getMethod(method, self._kinds(_OBJECT))
         )
-        return found.bindTo(target).asType(self._types[1])
+        return handle.bindTo(target).asType(self._types[1])
 
     def construct(self, class_name: str, kind: str) -> Handle:
         """A new object of a class, made of what the handle takes."""
@@ -107,12 +107,12 @@ class Handles:
         Each has its class, whatever the handle takes.
         """
         kinds = self._jvm.array("java.lang.Class", *(kind for kind, _ in arguments))
-        found = self._unreflect(self._jvm.class_named(class_name).getMethod(method, kinds)).bindTo(
+        handle = self._unreflect(self._jvm.class_named(class_name).getMethod(method, kinds)).bindTo(
             target
         )
         values = self._jvm.array(_OBJECT, *(value for _, value in arguments))
         return self._ignoring(
-            self._join("insertArguments", found, 0, values).asType(self._types[0])
+            self._join("insertArguments", handle, 0, values).asType(self._types[0])
         )
 
     def always(self, value: Any) -> Handle:
@@ -144,8 +144,8 @@ class Handles:
     def unless(self, test: Handle, handle: Handle) -> Handle:
         """The handle's answer, or nothing where the test's answer is true."""
         boolean = self._jvm.static("java.lang.Boolean", "TYPE")
-        asked = test.asType(self._type("methodType", boolean, self._jvm.class_named(_OBJECT)))
-        return self._join("guardWithTest", asked, self.always(None), handle)
+        condition = test.asType(self._type("methodType", boolean, self._jvm.class_named(_OBJECT)))
+        return self._join("guardWithTest", condition, self.always(None), handle)
 
     def row(self, handles: Sequence[Handle]) -> Handle:
         """The answers of all of them, as an array."""
@@ -183,13 +183,13 @@ class Handles:
 
         Anything with `foreach` will do.
         """
-        found = JavaClass("java.util.ArrayList", self._jvm.view._gateway_client)()
-        visit = self.then(handle, self.given_to(found, "java.util.ArrayList", "add"))
+        collected = JavaClass("java.util.ArrayList", self._jvm.view._gateway_client)()
+        visit = self.then(handle, self.given_to(collected, "java.util.ArrayList", "add"))
         face = self._face("asInterfaceInstance", self._jvm.class_named(SCALA_FUNCTION), visit)
         filled = self.both(
-            self.called(class_name, "foreach", SCALA_FUNCTION, face), self._of(found, "toArray")
+            self.called(class_name, "foreach", SCALA_FUNCTION, face), self._of(collected, "toArray")
         )
-        return self.both(self._of(found, "clear"), filled)
+        return self.both(self._of(collected, "clear"), filled)
 
     def as_json(self, handle: Handle, mapper: JavaObject) -> Handle:
         """The answer as one text, which a mapper of Jackson's writes."""
@@ -225,16 +225,16 @@ class Handles:
         comparator = self._face(
             "asInterfaceInstance", self._jvm.class_named("java.util.Comparator"), compare
         )
-        one = JavaClass("java.util.TreeSet", self._jvm.view._gateway_client)(comparator)
-        one.add("")
-        return one
+        ordered = JavaClass("java.util.TreeSet", self._jvm.view._gateway_client)(comparator)
+        ordered.add("")
+        return ordered
 
     def _static(self, method: str) -> Handle:
         """`some.Class.method(kind)`, which is not asked about nothing."""
         name, _, kind = method.removesuffix(")").partition("(")
         owner, _, name = name.rpartition(".")
-        found = self._unreflect(self._jvm.class_named(owner).getMethod(name, self._kinds(kind)))
-        return self.if_any(found.asType(self._types[1]))
+        handle = self._unreflect(self._jvm.class_named(owner).getMethod(name, self._kinds(kind)))
+        return self.if_any(handle.asType(self._types[1]))
 
     def _method(self, class_name: str, name: str) -> tuple[Handle, str]:
         """A method without arguments, and the class of what it gives."""
@@ -254,8 +254,8 @@ class Handles:
 
     def _looked_up(self, table: JavaObject, otherwise: JavaObject) -> Handle:
         method = table.getClass().getMethod("getOrDefault", self._kinds(_OBJECT, _OBJECT))
-        found = self._unreflect(method).bindTo(table)
-        return self._join("insertArguments", found, 1, self._jvm.array(_OBJECT, otherwise)).asType(
+        handle = self._unreflect(method).bindTo(table)
+        return self._join("insertArguments", handle, 1, self._jvm.array(_OBJECT, otherwise)).asType(
             self._types[1]
         )
 

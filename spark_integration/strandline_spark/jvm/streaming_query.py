@@ -80,8 +80,8 @@ class StreamHandle:
     def last_committed(self) -> int | None:
         """The newest micro-batch that the query's commit log holds."""
         try:
-            found = self._execution.commitLog().getLatestBatchId()
-            return int(found.get()) if found.isDefined() else None
+            batch = self._execution.commitLog().getLatestBatchId()
+            return int(batch.get()) if batch.isDefined() else None
         except Exception as error:  # the query is gone
             self._note("the last micro-batch of a streaming query is not known", error)
             return None
@@ -170,15 +170,17 @@ def running_queries(session: Any) -> list[tuple[str, str, str | None]]:
 
     They were begun before anybody watched.
     """
-    found: list[tuple[str, str, str | None]] = []
+    queries: list[tuple[str, str, str | None]] = []
     if session is None:
-        return found
+        return queries
     try:
         for query in session.sharedState().activeStreamingQueries().values():
-            found.append((str(query.id().toString()), str(query.runId().toString()), query.name()))
+            queries.append(
+                (str(query.id().toString()), str(query.runId().toString()), query.name())
+            )
     except Exception as error:
         swallowed("queries that run already are reported with their next micro-batch", error)
-    return found
+    return queries
 
 
 class _Planned:

@@ -139,18 +139,20 @@ def _statement(
 
 
 def _writes(edge: LineageEdge, dataset: Dataset) -> bool:
-    return any((one.namespace, one.name) == _key(dataset) for one in edge.sink.datasets)
+    return any(
+        (dataset_.namespace, dataset_.name) == _key(dataset) for dataset_ in edge.sink.datasets
+    )
 
 
 def _columns(edges: Sequence[TableColumnLineageEdge]) -> tuple[Column, ...]:
-    found: dict[str, list[Origin]] = {}
+    columns: dict[str, list[Origin]] = {}
     for edge in edges:
         origins = [
             Origin((edge.source.namespace, edge.source.name), column, "DIRECT", "TRANSFORMATION")
             for column in edge.source_columns
         ]
-        found.setdefault(edge.sink_column, []).extend(origins)
-    return tuple(Column(name, tuple(origins)) for name, origins in found.items())
+        columns.setdefault(edge.sink_column, []).extend(origins)
+    return tuple(Column(name, tuple(origins)) for name, origins in columns.items())
 
 
 def _key(dataset: Dataset) -> tuple[str, str]:

@@ -27,11 +27,15 @@ def provided(statement: Statement) -> Statement:
         for d in _datasets(statement)
         if OPTIONS in d.facets
     }
-    inputs = [one for d in statement.inputs for one in replacements.get((d.namespace, d.name), [d])]
+    inputs = [
+        dataset_
+        for d in statement.inputs
+        for dataset_ in replacements.get((d.namespace, d.name), [d])
+    ]
     outputs = [
-        replace(output, dataset=one)
+        replace(output, dataset=dataset_)
         for output in statement.outputs
-        for one in replacements.get(
+        for dataset_ in replacements.get(
             (output.dataset.namespace, output.dataset.name), [output.dataset]
         )
     ]
@@ -58,11 +62,11 @@ def _columns(
     for column in statement.columns:
         origins = []
         for origin in column.origins:
-            found = replacements.get(origin.dataset)
-            if found is None:
+            datasets = replacements.get(origin.dataset)
+            if datasets is None:
                 origins.append(origin)
-            elif len(found) == 1:
-                origins.append(replace(origin, dataset=(found[0].namespace, found[0].name)))
+            elif len(datasets) == 1:
+                origins.append(replace(origin, dataset=(datasets[0].namespace, datasets[0].name)))
         columns.append(Column(column.name, tuple(origins)))
     return tuple(columns)
 
@@ -83,8 +87,10 @@ def _datasets_of_provider(dataset: Dataset) -> list[Dataset]:
     except Exception as error:
         swallowed(f"{provider.__name__} tells no vertex", error)
         return [plain]
-    found = [dataset_of(one, dataset.format) for one in vertex.datasets]
-    return [replace(one, schema=one.schema or dataset.schema) for one in found] or [plain]
+    datasets = [dataset_of(dataset_, dataset.format) for dataset_ in vertex.datasets]
+    return [
+        replace(dataset_, schema=dataset_.schema or dataset.schema) for dataset_ in datasets
+    ] or [plain]
 
 
 def _provider(name: str) -> Any:
@@ -97,4 +103,4 @@ def _provider(name: str) -> Any:
 
 
 def _below(root: type[LineageVertexProvider]) -> list[type[LineageVertexProvider]]:
-    return [found for child in root.__subclasses__() for found in (child, *_below(child))]
+    return [kind for child in root.__subclasses__() for kind in (child, *_below(child))]

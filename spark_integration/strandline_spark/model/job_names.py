@@ -89,7 +89,7 @@ def job_name(template: str, app: str, output: str) -> str:
     'bank.bank.credits'
     """
     filled = {"{app}": app, "{output}": output}
-    return re.sub(r"\{(?:app|output)\}", lambda found: filled[found[0]], template)
+    return re.sub(r"\{(?:app|output)\}", lambda match: filled[match[0]], template)
 
 
 def without_path_noise(statement: Statement, pattern: str | None) -> Statement:
@@ -104,8 +104,8 @@ def without_path_noise(statement: Statement, pattern: str | None) -> Statement:
 
 
 def _cut(dataset: Dataset, pattern: str) -> Dataset:
-    found = re.search(pattern, dataset.name)
-    if found is None or "remove" not in found.re.groupindex or found.start("remove") < 0:
+    match = re.search(pattern, dataset.name)
+    if match is None or "remove" not in match.re.groupindex or match.start("remove") < 0:
         return dataset
-    name = dataset.name[: found.start("remove")] + dataset.name[found.end("remove") :]
+    name = dataset.name[: match.start("remove")] + dataset.name[match.end("remove") :]
     return replace(dataset, name=name) if name else dataset

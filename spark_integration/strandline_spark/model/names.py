@@ -115,8 +115,8 @@ def _jdbc_database(address: str, path: str) -> str:
     DB2 and Teradata have their parameters behind the path.
     """
     for name in _DATABASE_PARAMETERS:
-        if found := _parameter(address, name):
-            return found
+        if database := _parameter(address, name):
+            return database
     first = re.split(r"[:,]", unquote(path.strip("/")))[0]
     return "" if "=" in first else first.replace("/", ".")  # Trino's is catalog/schema
 
@@ -133,13 +133,13 @@ def _jdbc_without_host(scheme: str, rest: str, table: str) -> tuple[str, str]:
 
 
 def _port(authority: str) -> str | None:
-    found = re.search(r":(\d+)$", authority.split(",")[0])
-    return found[1] if found else None
+    match = re.search(r":(\d+)$", authority.split(",")[0])
+    return match[1] if match else None
 
 
 def _parameter(rest: str, name: str) -> str | None:
-    found = re.search(rf"[;?&/,:]{name}=([^;&,]+)", rest, re.IGNORECASE)
-    return found[1] if found else None
+    match = re.search(rf"[;?&/,:]{name}=([^;&,]+)", rest, re.IGNORECASE)
+    return match[1] if match else None
 
 
 def _jdbc_name(database: str, table: str) -> str:

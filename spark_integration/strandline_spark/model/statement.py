@@ -92,11 +92,11 @@ VERSIONED: set[str] = set()
 def each_once(snapshots: Iterable[Snapshot]) -> tuple[Snapshot, ...]:
     """Return the snapshots, each once: a proven one replaces one that was only seen."""
     distinct = tuple(dict.fromkeys(snapshots))
-    proven = {(one.snapshot_id, one.from_snapshot_id) for one in distinct if not one.observed}
+    proven = {(item.snapshot_id, item.from_snapshot_id) for item in distinct if not item.observed}
     return tuple(
-        one
-        for one in distinct
-        if not one.observed or (one.snapshot_id, one.from_snapshot_id) not in proven
+        item
+        for item in distinct
+        if not item.observed or (item.snapshot_id, item.from_snapshot_id) not in proven
     )
 
 
@@ -219,4 +219,4 @@ class Statement:
 
 def apart(statements: Iterable[Statement]) -> list[Statement]:
     """Return the statements, a multi-insert as its branches."""
-    return [one for statement in statements for one in (statement.branches or (statement,))]
+    return [branch for statement in statements for branch in (statement.branches or (statement,))]

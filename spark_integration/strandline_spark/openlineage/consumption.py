@@ -32,7 +32,7 @@ def of_group(
     """
     outputs = _outputs(statements)
     own = {_key(output.dataset) for output in outputs}
-    inputs = {_key(one) for one in _inputs(statements) if one.format in VERSIONED}
+    inputs = {_key(dataset) for dataset in _inputs(statements) if dataset.format in VERSIONED}
     if (
         group is None
         or not inputs - own
@@ -48,7 +48,7 @@ def numbered(statements: Sequence[Statement], batch_id: int) -> tuple[int | None
     Of a base table the next number.
     """
     own = max(
-        (one.barrier_id for one in written_by(statements) if one.barrier_id is not None),
+        (output.barrier_id for output in written_by(statements) if output.barrier_id is not None),
         default=None,
     )
     if own is not None or not is_root(statements):
@@ -64,28 +64,36 @@ def written_by(statements: Sequence[Statement]) -> list[Snapshot]:
 def committed_at(statements: Sequence[Statement]) -> str | None:
     """Return when the written snapshots say that they were committed."""
     return max(
-        (one.committed_at for one in written_by(statements) if one.committed_at is not None),
+        (
+            output.committed_at
+            for output in written_by(statements)
+            if output.committed_at is not None
+        ),
         default=None,
     )
 
 
 def group_of(statements: Sequence[Statement]) -> str | None:
     """The group that the written snapshots say their barrier is of."""
-    return next((one.group for one in written_by(statements) if one.group is not None), None)
+    return next(
+        (output.group for output in written_by(statements) if output.group is not None), None
+    )
 
 
 def is_root(statements: Iterable[Statement]) -> bool:
     """Return whether a micro-batch streams from no table with snapshots."""
-    return not any(one.streamed and one.format in VERSIONED for one in _inputs(statements))
+    return not any(
+        dataset.streamed and dataset.format in VERSIONED for dataset in _inputs(statements)
+    )
 
 
 def lookups_of(statements: Sequence[Statement]) -> list[Lookup] | None:
     """The tables that a micro-batch read as they were then."""
     inputs = _inputs(statements)
-    streamed = {_key(one) for one in inputs if one.streamed}
+    streamed = {_key(dataset) for dataset in inputs if dataset.streamed}
     own = {_key(output.dataset) for output in _outputs(statements)}
-    found = {_key(one) for one in inputs if one.format in VERSIONED} - streamed - own
-    return [Lookup(*one) for one in sorted(found)] or None
+    keys = {_key(dataset) for dataset in inputs if dataset.format in VERSIONED} - streamed - own
+    return [Lookup(*key) for key in sorted(keys)] or None
 
 
 def with_barrier(statements: Sequence[Statement], barrier: int) -> list[Statement]:
@@ -119,22 +127,27 @@ def _carrying(output: Output, barrier: int, last: Mapping[tuple[str, str], str])
 def with_sources(statements: Sequence[Statement], sources: Sequence[Dataset]) -> list[Statement]:
     """Return a micro-batch's statements, and those sources of its query without anything new."""
     read = streamed_tables(statements)
-    idle = {_key(one): one for one in sources if _key(one) not in read and one.snapshots}
+    idle = {
+        _key(source): source for source in sources if _key(source) not in read and source.snapshots
+    }
     if not idle or not statements:
         return list(statements)
     first, *others = [
-        replace(one, inputs=tuple(idle.pop(_key(i), i) for i in one.inputs)) for one in statements
+        replace(statement, inputs=tuple(idle.pop(_key(i), i) for i in statement.inputs))
+        for statement in statements
     ]
     return [replace(first, inputs=(*first.inputs, *idle.values())), *others]
 
 
 def streamed_tables(statements: Iterable[Statement]) -> set[tuple[str, str]]:
     """The tables that a micro-batch streamed from, and got snapshots of."""
-    return {_key(one) for one in _inputs(statements) if one.streamed and one.snapshots}
+    return {
+        _key(dataset) for dataset in _inputs(statements) if dataset.streamed and dataset.snapshots
+    }
 
 
 def _inputs(statements: Iterable[Statement]) -> list[Dataset]:
-    return [one for statement in statements for one in statement.inputs]
+    return [dataset for statement in statements for dataset in statement.inputs]
 
 
 def _outputs(statements: Iterable[Statement]) -> list[Output]:
@@ -143,15 +156,19 @@ def _outputs(statements: Iterable[Statement]) -> list[Output]:
 
 def certain(statements: Sequence[Statement]) -> list[Statement]:
     """Return the statements, with a table that was read at two snapshots certain at neither."""
-    seen: dict[tuple[str, str], set[str]] = {}
+    snapshots: dict[tuple[str, str], set[str]] = {}
     for one in _inputs(statements):
-        seen.setdefault(_key(one), set()).update(snapshot.snapshot_id for snapshot in one.snapshots)
-    doubtful = {key for key, ids in seen.items() if len(ids) > 1}
+        snapshots.setdefault(_key(one), set()).update(
+            snapshot.snapshot_id for snapshot in one.snapshots
+        )
+    doubtful = {key for key, ids in snapshots.items() if len(ids) > 1}
     if not doubtful:
         return list(statements)
     return [
-        replace(one, inputs=tuple(_doubted(dataset, doubtful) for dataset in one.inputs))
-        for one in statements
+        replace(
+            statement, inputs=tuple(_doubted(dataset, doubtful) for dataset in statement.inputs)
+        )
+        for statement in statements
     ]
 
 
@@ -161,7 +178,7 @@ def as_committed(statements: Sequence[Statement], exact: Statement) -> list[Stat
     With those that its own commit names, and no others.
     """
     return [
-        *(_without_snapshots(one) for one in statements),
+        *(_without_snapshots(statement) for statement in statements),
         replace(exact, columns=(), indirect=()),
     ]
 
@@ -172,40 +189,43 @@ def reads_exactly(statements: Sequence[Statement], named: Mapping[str, str]) -> 
     Of each table that is one snapshot.
     """
     own = {_key(output.dataset) for statement in statements for output in statement.outputs}
-    seen: dict[str, set[str]] = {}
-    for one in (
+    snapshots: dict[str, set[str]] = {}
+    for dataset in (
         one for statement in statements for one in statement.inputs if _key(one) not in own
     ):
-        seen.setdefault(str(one.table), set()).update(
-            snapshot.snapshot_id for snapshot in one.snapshots
+        snapshots.setdefault(str(dataset.table), set()).update(
+            snapshot.snapshot_id for snapshot in dataset.snapshots
         )
-    return seen == {table: {snapshot} for table, snapshot in named.items()}
+    return snapshots == {table: {snapshot} for table, snapshot in named.items()}
 
 
 def doubted(statements: Sequence[Statement]) -> list[Statement]:
     """The statements, where nothing that was read is certain."""
-    everything = {_key(one) for statement in statements for one in statement.inputs}
+    everything = {_key(dataset) for statement in statements for dataset in statement.inputs}
     return [
-        replace(one, inputs=tuple(_doubted(dataset, everything) for dataset in one.inputs))
-        for one in statements
+        replace(
+            statement, inputs=tuple(_doubted(dataset, everything) for dataset in statement.inputs)
+        )
+        for statement in statements
     ]
 
 
 def named_inputs(commits: Iterable[Any], batch: tuple[str, int]) -> Mapping[str, str]:
     """The inputs that the commit of a micro-batch names: each table with its snapshot."""
     own = [
-        one
-        for one in commits
-        if isinstance(one, Commit) and one.batch == batch and INPUTS in one.summary
+        commit
+        for commit in commits
+        if isinstance(commit, Commit) and commit.batch == batch and INPUTS in commit.summary
     ]
-    found: dict[str, str] = json.loads(own[-1].summary[INPUTS]) if own else {}
-    return found
+    inputs: dict[str, str] = json.loads(own[-1].summary[INPUTS]) if own else {}
+    return inputs
 
 
 def _without_snapshots(statement: Statement) -> Statement:
-    inputs = tuple(replace(one, snapshots=()) for one in statement.inputs)
+    inputs = tuple(replace(dataset, snapshots=()) for dataset in statement.inputs)
     outputs = tuple(
-        replace(one, dataset=replace(one.dataset, snapshots=())) for one in statement.outputs
+        replace(output, dataset=replace(output.dataset, snapshots=()))
+        for output in statement.outputs
     )
     return replace(statement, inputs=inputs, outputs=outputs)
 
@@ -213,7 +233,9 @@ def _without_snapshots(statement: Statement) -> Statement:
 def _doubted(dataset: Dataset, doubtful: set[tuple[str, str]]) -> Dataset:
     if _key(dataset) not in doubtful:
         return dataset
-    snapshots: Iterable[Snapshot] = (replace(one, observed=True) for one in dataset.snapshots)
+    snapshots: Iterable[Snapshot] = (
+        replace(snapshot, observed=True) for snapshot in dataset.snapshots
+    )
     return replace(dataset, snapshots=tuple(snapshots))
 
 

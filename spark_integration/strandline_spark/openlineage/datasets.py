@@ -67,11 +67,11 @@ _Transformation = column_lineage_dataset.Transformation
 
 def inputs_of(statements: Sequence[Statement]) -> list[InputDataset]:
     """Everything the statements read, each dataset once."""
-    found: dict[tuple[str, str], Dataset] = {}
+    datasets: dict[tuple[str, str], Dataset] = {}
     for dataset in (dataset for statement in statements for dataset in statement.inputs):
         key = (dataset.namespace, dataset.name)
-        found[key] = merged(found[key], dataset) if key in found else dataset
-    return [_input(dataset) for dataset in found.values()]
+        datasets[key] = merged(datasets[key], dataset) if key in datasets else dataset
+    return [_input(dataset) for dataset in datasets.values()]
 
 
 def outputs_of(statements: Sequence[Statement]) -> list[OutputDataset]:
@@ -87,15 +87,17 @@ def outputs_of(statements: Sequence[Statement]) -> list[OutputDataset]:
     for output in (output for statement in statements for output in statement.outputs):
         key = (output.dataset.namespace, output.dataset.name)
         written.setdefault(key, []).extend(output.dataset.snapshots)
-    found: dict[tuple[str, str], OutputDataset] = {}
+    datasets: dict[tuple[str, str], OutputDataset] = {}
     for statement in statements:
         for output in statement.outputs:
             key = (output.dataset.namespace, output.dataset.name)
             dataset = replace(output.dataset, snapshots=each_written(written[key]))
             output = replace(output, dataset=dataset)
             output_dataset = _output(output, statement, explicit=several and len(statements) > 1)
-            found[key] = _joined(found[key], output_dataset) if key in found else output_dataset
-    return list(found.values())
+            datasets[key] = (
+                _joined(datasets[key], output_dataset) if key in datasets else output_dataset
+            )
+    return list(datasets.values())
 
 
 def merged(first: Dataset, second: Dataset) -> Dataset:
@@ -194,7 +196,7 @@ def _joined_facets(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[
         facets["lifecycleStateChange"] = first["lifecycleStateChange"]
     if "lineage" in first and "lineage" in second:
         inputs = (*first["lineage"].inputs, *second["lineage"].inputs)
-        facets["lineage"] = lineage_facet([(one.namespace, one.name) for one in inputs])
+        facets["lineage"] = lineage_facet([(dataset.namespace, dataset.name) for dataset in inputs])
     return facets
 
 
@@ -249,7 +251,8 @@ def _catalog(catalog: Catalog) -> Clean:
 @lru_cache(maxsize=_REMEMBERED)
 def _symlinks(symlinks: tuple[Symlink, ...]) -> Clean:
     identifiers = [
-        symlinks_dataset.Identifier(one.namespace, one.name, one.type) for one in symlinks
+        symlinks_dataset.Identifier(symlink.namespace, symlink.name, symlink.type)
+        for symlink in symlinks
     ]
     return shared(symlinks_dataset.SymlinksDatasetFacet(identifiers=identifiers))
 
@@ -306,7 +309,7 @@ def _other(snapshot: Snapshot, facet: Any = None) -> OtherSnapshot:
         operation=snapshot.operation,
         numberOfRows=snapshot.number_of_rows,
         branch=snapshot.branch,
-        sameRowsAs=[_other(one) for one in snapshot.same_rows_as] or None,
+        sameRowsAs=[_other(other) for other in snapshot.same_rows_as] or None,
         skippedChanges=snapshot.skipped_changes or None,
         replacesTable=snapshot.replaces_table if written else None,
         wasEmpty=(snapshot.was_empty or None) if written else None,
@@ -337,14 +340,14 @@ def _input_fields(origins: Sequence[Origin]) -> list[column_lineage_dataset.Inpu
 
     One that counts twice (filtered and grouped by) has two transformations.
     """
-    found: dict[tuple[str, str, str], list[_Transformation]] = {}
+    fields: dict[tuple[str, str, str], list[_Transformation]] = {}
     for origin in origins:
-        found.setdefault((*origin.dataset, origin.column), []).append(_transformation(origin))
+        fields.setdefault((*origin.dataset, origin.column), []).append(_transformation(origin))
     return [
         column_lineage_dataset.InputField(
             namespace=namespace, name=name, field=field, transformations=steps
         )
-        for (namespace, name, field), steps in found.items()
+        for (namespace, name, field), steps in fields.items()
     ]
 
 

@@ -41,10 +41,10 @@ def clean_sql(text: str) -> str:
 
 def _pieces(text: str) -> Iterator[str]:
     at = 0
-    while (found := _TOKEN.search(text, at)) is not None:
-        yield text[at : found.start()]
-        at = found.end() if not found["block"] else _end_of_comment(text, found.end())
-        yield _shown(found)
+    while (match := _TOKEN.search(text, at)) is not None:
+        yield text[at : match.start()]
+        at = match.end() if not match["block"] else _end_of_comment(text, match.end())
+        yield _shown(match)
     yield text[at:]
 
 
@@ -57,14 +57,14 @@ def _end_of_comment(text: str, at: int) -> int:
     return at if not depth else len(text)
 
 
-def _shown(found: re.Match[str]) -> str:
-    if found["line"] or found["block"]:
-        return " " if found["block"] else ""
-    if found["name"]:
-        return found[0]
-    literal, length = found["text"], found["length"] or ""
+def _shown(match: re.Match[str]) -> str:
+    if match["line"] or match["block"]:
+        return " " if match["block"] else ""
+    if match["name"]:
+        return match[0]
+    literal, length = match["text"], match["length"] or ""
     if literal is not None and (
         _FORMAT.fullmatch(literal) or (length and _LENGTH.fullmatch(literal))
     ):
-        return found[0]
+        return match[0]
     return f"{length}'{HIDDEN}'"

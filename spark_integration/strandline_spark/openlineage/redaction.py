@@ -154,10 +154,10 @@ def clean_address(text: str) -> str:
 def _cut(address: str) -> str:
     """The allowed parts of an address."""
     address = _ORACLE.sub(r"\1@", address)
-    found = _AUTHORITY.fullmatch(address)
-    if found is None:
+    match = _AUTHORITY.fullmatch(address)
+    if match is None:
         return re.split(r"[?;]", address, maxsplit=1)[0] if address.startswith("jdbc:") else address
-    scheme, rest = found["scheme"], _without_login(found["scheme"], found["rest"])
+    scheme, rest = match["scheme"], _without_login(match["scheme"], match["rest"])
     ends = "[?#;]" if scheme.startswith("jdbc:") else "[?#]"
     return f"{scheme}//{re.split(ends, rest, maxsplit=1)[0]}"
 
@@ -184,7 +184,7 @@ def clean_text(text: str) -> str:
     >>> clean_text("dbtable=t, password=hunter2")
     'dbtable=t, password=***'
     """
-    return hide(_ADDRESS.sub(lambda found: _cut(found[0]), text), HIDDEN)
+    return hide(_ADDRESS.sub(lambda match: _cut(match[0]), text), HIDDEN)
 
 
 def clean_expression(text: str) -> str:
@@ -198,10 +198,10 @@ def clean_expression(text: str) -> str:
     return clean_text(_LITERAL.sub(_hide_literal, text))
 
 
-def _hide_literal(found: re.Match[str]) -> str:
-    text, length = found["text"], found["length"] or ""
+def _hide_literal(match: re.Match[str]) -> str:
+    text, length = match["text"], match["length"] or ""
     if text is None or _FORMAT.fullmatch(text) or (length and _LENGTH.fullmatch(text)):
-        return found[0]
+        return match[0]
     return f"{length}'{HIDDEN}'"
 
 
@@ -223,14 +223,14 @@ def clean_message(text: str) -> str:
     return _MIXED.sub(HIDDEN, _SECRET_WORD.sub(rf"\g<key>{HIDDEN}", text)).replace(_KEPT, "")
 
 
-def _hide_quotation(found: re.Match[str]) -> str:
-    if found["lone"]:
-        return f"{found['lone']}{HIDDEN}"
-    quote, text = found["quote"], found["text"]
+def _hide_quotation(match: re.Match[str]) -> str:
+    if match["lone"]:
+        return f"{match['lone']}{HIDDEN}"
+    quote, text = match["quote"], match["text"]
     if quote == '"' and _HARMLESS_QUOTED.fullmatch(text):
-        return found[0]
+        return match[0]
     if _FILE.fullmatch(text) or (
-        _NAME.fullmatch(text) and _names(found.string, found.start(), found.end())
+        _NAME.fullmatch(text) and _names(match.string, match.start(), match.end())
     ):
         return f"{quote}{_KEPT}{clean_address(text)}{quote}"
     return f"{quote}{HIDDEN}{quote}"

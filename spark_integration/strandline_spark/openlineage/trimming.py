@@ -51,11 +51,11 @@ def _datasets(event: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _descriptions(event: dict[str, Any]) -> bool:
     """The expressions of column lineage: the columns stay."""
-    found = False
+    dropped = False
     for field in _input_fields(event):
         for step in field.get("transformations", []):
-            found |= step.pop("description", None) is not None
-    return found
+            dropped |= step.pop("description", None) is not None
+    return dropped
 
 
 def _input_fields(event: dict[str, Any]) -> list[dict[str, Any]]:
@@ -86,11 +86,11 @@ def _without(key: str) -> Callable[[dict[str, Any]], bool]:
 
 def _foreign(event: dict[str, Any]) -> bool:
     """Facets of datasets that neither identify them nor tell their snapshot (a provider's own)."""
-    found = False
+    dropped = False
     for dataset in _datasets(event):
         for key in set(dataset["facets"]) - _KEPT - {"schema", "columnLineage"}:
-            found |= dataset["facets"].pop(key) is not None
-    return found
+            dropped |= dataset["facets"].pop(key) is not None
+    return dropped
 
 
 def _long_texts(event: dict[str, Any]) -> bool:
@@ -132,12 +132,16 @@ def _offsets(event: dict[str, Any]) -> bool:
 def _drop_inputs(event: dict[str, Any], over: int) -> None:
     """As many inputs as take that many bytes; those with a snapshot last."""
     inputs = event["inputs"]
-    plain = [one for one in inputs if "strandline_snapshot" not in one.get("inputFacets", {})]
-    with_snapshot = [one for one in inputs if "strandline_snapshot" in one.get("inputFacets", {})]
-    kept = [*with_snapshot, *plain]
-    while kept and over > 0:
-        over -= len(compact_json(kept.pop())) + 1
-    event["inputs"] = kept
+    plain = [
+        dataset for dataset in inputs if "strandline_snapshot" not in dataset.get("inputFacets", {})
+    ]
+    with_snapshot = [
+        dataset for dataset in inputs if "strandline_snapshot" in dataset.get("inputFacets", {})
+    ]
+    remaining = [*with_snapshot, *plain]
+    while remaining and over > 0:
+        over -= len(compact_json(remaining.pop())) + 1
+    event["inputs"] = remaining
 
 
 _STEPS: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...] = (

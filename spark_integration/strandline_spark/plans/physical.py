@@ -52,11 +52,11 @@ def _inside(leaf: JavaObject, name: str) -> list[JavaObject]:
 def statistics_of(execution: JavaObject) -> dict[str, int]:
     """Return the write's own metrics, under the names of OpenLineage's outputStatistics facet."""
     counts = _counts(execution)
-    found = {
-        name: next((counts[one] for one in names if one in counts), None)
+    statistics = {
+        name: next((counts[name] for name in names if name in counts), None)
         for name, names in _METRICS.items()
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in statistics.items() if value is not None}
 
 
 def counted_by(execution: JavaObject, names: tuple[str, ...]) -> dict[str, int]:
@@ -74,7 +74,9 @@ def _counts(execution: JavaObject) -> dict[str, int]:
         return _asked(_written(execution.executedPlan()).metrics().iterator())
     return counts_in(
         once(
-            execution, "metrics", lambda one: str(_written(one.executedPlan()).metrics().toString())
+            execution,
+            "metrics",
+            lambda query: str(_written(query.executedPlan()).metrics().toString()),
         )
     )
 

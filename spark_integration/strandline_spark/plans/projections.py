@@ -23,9 +23,9 @@ Asked = Callable[[], JavaObject]
 
 def fill_projections(root: Node, plan: Asked) -> None:
     """Puts into each Expand of a plan's tree what the plan's own node says."""
-    for node, asked in _nodes(root, plan):
+    for node, node_asked in _nodes(root, plan):
         if node.name == "Expand" and node.fields.get("projections") is None:
-            node.fields["projections"] = _projections(asked)
+            node.fields["projections"] = _projections(node_asked)
 
 
 def _nodes(root: Node, plan: Asked) -> Iterator[tuple[Node, Asked]]:
@@ -51,9 +51,9 @@ def _field(parent: Asked, name: str) -> JavaObject:
     return getattr(parent(), name)()
 
 
-def _projections(asked: Asked) -> list[list[Any]] | None:
+def _projections(node_of: Asked) -> list[list[Any]] | None:
     try:
-        rows = asked().projections()
+        rows = node_of().projections()
         count, width = int(rows.size()), int(rows.head().size()) if not rows.isEmpty() else 0
         if count * width > _MOST:
             return None

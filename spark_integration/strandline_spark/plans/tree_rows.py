@@ -173,21 +173,21 @@ class _Program:
         within = handles.or_unknown(
             handles.path(QUERY_EXECUTION, f"analyzed.children.head:{_NODE}.origin.sqlText.toString")
         )
-        asked = [number, session, handles.then(plan, whole), text, within]
+        question = [number, session, handles.then(plan, whole), text, within]
         self.functions = Functions(
             handles.function(handles.as_json(whole, mapper)),
-            handles.function(handles.as_json(handles.row(asked), mapper)),
+            handles.function(handles.as_json(handles.row(question), mapper)),
         )
 
     def _rows(
         self, classes: Mapping[str, Fields], along: Mapping[str, Handle]
     ) -> dict[str, Handle]:
-        found = {}
+        rows_found = {}
         for class_name, fields in classes.items():
             answers = [self._answer(class_name, path, along) for path in fields.values()]
             number = self._handles.always(_NUMBERS[class_name])
-            found[class_name] = self._handles.row([number, self._count, *answers])
-        return found
+            rows_found[class_name] = self._handles.row([number, self._count, *answers])
+        return rows_found
 
     def _answer(self, class_name: str, path: str, along: Mapping[str, Handle]) -> Handle:
         kind, _, inner = path.rpartition(">")
@@ -252,9 +252,9 @@ def _node(row: list[Any], children: list[Node]) -> Node:
         return Node(
             kind.rpartition(".")[2], {"class": kind, "num-children": count, **rest}, children
         )
-    class_name, name, asked = _SHAPES[kind]
+    class_name, name, shape = _SHAPES[kind]
     fields = {"class": class_name, "num-children": count}
-    for (field, read), value in zip(asked, values, strict=True):
+    for (field, read), value in zip(shape, values, strict=True):
         fields[field] = value if read is None else read(value)
     return Node(name, fields, children)
 

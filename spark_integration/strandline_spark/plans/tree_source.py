@@ -151,7 +151,7 @@ def number_of(execution: JavaObject) -> int | None:
     None where something else stands for one.
     """
     try:
-        return int(once(execution, "number", lambda one: one.id()))
+        return int(once(execution, "number", lambda leaf: leaf.id()))
     except (*JAVA_FAILED, AttributeError):
         return None
 
@@ -231,7 +231,7 @@ class Leaves:
 
     @cached_property
     def _found(self) -> JavaObject:
-        found = self._plan.collectLeaves()
-        if found.size() != len(self.nodes):
-            raise LookupError(f"the plan has {found.size()} leaves, its JSON {len(self.nodes)}")
-        return found
+        leaves = self._plan.collectLeaves()
+        if leaves.size() != len(self.nodes):
+            raise LookupError(f"the plan has {leaves.size()} leaves, its JSON {len(self.nodes)}")
+        return leaves

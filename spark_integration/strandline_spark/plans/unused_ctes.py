@@ -30,9 +30,9 @@ def _used(root: Node, definitions: Mapping[int, Node]) -> set[int]:
     """The definitions that the statement refers to, and those that these refer to."""
     used, waiting = set[int](), [root]
     while waiting:
-        found = set(_references(waiting.pop())) - used
-        used |= found
-        waiting += [definitions[key] for key in found if key in definitions]
+        names = set(_references(waiting.pop())) - used
+        used |= names
+        waiting += [definitions[key] for key in names if key in definitions]
     return used
 
 

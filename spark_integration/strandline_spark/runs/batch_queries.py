@@ -140,8 +140,8 @@ class Arrivals:
     for ever: no more than the newest `most` are kept for any.
     """
 
-    def __init__(self, kept: int = 64, most: int = 4096) -> None:
-        self._kept = kept
+    def __init__(self, at_least: int = 64, most: int = 4096) -> None:
+        self._kept = at_least
         self._most = most
         self._first = 0
         self._items: list[tuple[float, Any]] = []
@@ -158,7 +158,7 @@ class Arrivals:
 
     def taken_since(self, at: float) -> int:
         """The number of the first that may have happened at that time or later."""
-        late = sum(1 for _ in takewhile(lambda one: one[0] >= at, reversed(self._items)))
+        late = sum(1 for _ in takewhile(lambda arrival: arrival[0] >= at, reversed(self._items)))
         return self.next - late
 
     def since(self, number: int) -> list[Any]:
@@ -372,12 +372,14 @@ def informed(parts: Sequence[Statement]) -> list[Statement]:
 
 def _snapshots_read(parts: Sequence[Statement]) -> dict[tuple[str, str], set[tuple[Snapshot, ...]]]:
     """The snapshots that executions read of each dataset, where they know them."""
-    found: dict[tuple[str, str], set[tuple[Snapshot, ...]]] = {}
+    snapshots: dict[tuple[str, str], set[tuple[Snapshot, ...]]] = {}
     for part in parts:
         for dataset in part.inputs:
             if dataset.snapshots:
-                found.setdefault((dataset.namespace, dataset.name), set()).add(dataset.snapshots)
-    return found
+                snapshots.setdefault((dataset.namespace, dataset.name), set()).add(
+                    dataset.snapshots
+                )
+    return snapshots
 
 
 def _as_read(statement: Statement, reading: Sequence[Statement]) -> Statement:

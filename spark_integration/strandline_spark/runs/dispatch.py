@@ -77,17 +77,17 @@ class Watch:
         act = self._kinds.get(name.rpartition(".")[2]) if name.startswith(SPARK) else None
         if act is not None:
             act(event)
-        elif (found := commit_of(event)) is not None:
-            self._arrive(found)
+        elif (commit := commit_of(event)) is not None:
+            self._arrive(commit)
         else:  # also what others post on Spark's bus
             self._is_dull(event)
         self._taken_at = time.time() * 1000
 
-    def _arrive(self, found: Commit | Scan) -> None:
-        self._arrivals.add(found, time.time() * 1000)
-        if isinstance(found, Commit) and self._notices is not None:
+    def _arrive(self, arrival: Commit | Scan) -> None:
+        self._arrivals.add(arrival, time.time() * 1000)
+        if isinstance(arrival, Commit) and self._notices is not None:
             self._notices.committed(
-                self._qualified(found.table), found.snapshot_id, found.operation
+                self._qualified(arrival.table), arrival.snapshot_id, arrival.operation
             )
 
     def _qualified(self, table: str) -> str:
@@ -126,8 +126,8 @@ class Watch:
         """
         old = (
             number
-            for number, one in self._open.items()
-            if now - one.started.at > _LOST_MILLISECONDS
+            for number, query in self._open.items()
+            if now - query.started.at > _LOST_MILLISECONDS
         )
         over = {
             number for number in islice(old, _LOOKED_AT) if self._query_execution(number) is None
@@ -142,7 +142,9 @@ class Watch:
             self._announcer.let_go(lost.run)
         if lost.started.qe is not None:
             self._forget(lost.started.qe)
-        self._batches = {batch: one for batch, one in self._batches.items() if one is not lost}
+        self._batches = {
+            batch: batch_ for batch, batch_ in self._batches.items() if batch_ is not lost
+        }
         self._announcer.missed += 1
 
     def finish(self, at: float, lives_on: bool = False) -> None:

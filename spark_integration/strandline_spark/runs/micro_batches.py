@@ -30,13 +30,13 @@ def micro_batch_of(description: str) -> MicroBatch | None:
 
     >>> micro_batch_of("collect at job.py:3")
     """
-    found = _IN_DESCRIPTION.search(description or "")
-    if found is None and "runId = " in (description or ""):
+    match = _IN_DESCRIPTION.search(description or "")
+    if match is None and "runId = " in (description or ""):
         swallowed(
             "a micro-batch is taken for a statement",
             ValueError("its description is not as it was seen"),
         )
-    return MicroBatch(found["id"], found["run"], int(found["batch"])) if found else None
+    return MicroBatch(match["id"], match["run"], int(match["batch"])) if match else None
 
 
 @dataclass(frozen=True, slots=True)

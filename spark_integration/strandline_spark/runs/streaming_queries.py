@@ -483,7 +483,7 @@ class Streams:
         ):
             return ()
         try:
-            found = self._reader.consumed(
+            reads = self._reader.consumed(
                 query.handle.as_query_execution(), [(start, end) for _, end, start in offsets]
             )
         except (
@@ -492,9 +492,9 @@ class Streams:
             swallowed("a micro-batch is reported without its idle sources", error)
             return ()
         query.sources = frozenset(
-            (one.namespace, one.name) for one in found if one.format in VERSIONED
+            (read.namespace, read.name) for read in reads if read.format in VERSIONED
         )
-        return found
+        return reads
 
     def _clean(self, statement: Statement) -> Statement:
         return shaped(statement, self._conf)

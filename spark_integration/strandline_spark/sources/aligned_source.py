@@ -48,7 +48,7 @@ class AlignedOptions:
 
 
 def options_of(
-    given: Mapping[str, str], catalogs: Mapping[str, Mapping[str, str]]
+    options: Mapping[str, str], catalogs: Mapping[str, Mapping[str, str]]
 ) -> AlignedOptions:
     """The options with their defaults; those of a catalog go before what is known of it.
 
@@ -57,7 +57,7 @@ def options_of(
     >>> options_of({"tables": "lake.a.b, lake.a.c", "maxbehind": "1"}, {}).tables
     ('lake.a.b', 'lake.a.c')
     """
-    tables = tuple(one.strip() for one in given.get("tables", "").split(",") if one.strip())
+    tables = tuple(table.strip() for table in options.get("tables", "").split(",") if table.strip())
     if not tables:
         raise ValueError(
             "strandline_aligned: which tables? Give the option tables, "
@@ -65,17 +65,17 @@ def options_of(
         )
     if len(set(tables)) < len(tables):
         raise ValueError(f"tables: one of {', '.join(tables)} stands there twice")
-    rows, start = given.get("rows", "changes").lower(), given.get("start", "earliest").lower()
+    rows, start = options.get("rows", "changes").lower(), options.get("start", "earliest").lower()
     if rows not in ("changes", "state"):
         raise ValueError(f"rows: {rows!r} is neither 'changes' nor 'state'")
     if start not in ("earliest", "latest"):
         raise ValueError(f"start: {start!r} is neither 'earliest' nor 'latest'")
-    behind = given.get("maxBehind", given.get("maxbehind", str(FEW)))
+    behind = options.get("maxBehind", options.get("maxbehind", str(FEW)))
     if not behind.isdigit() or int(behind) < 1:
         raise ValueError(f"maxBehind: {behind!r} is no number above 0")
-    timeout = _seconds_of(given.get("timeout"))
+    timeout = _seconds_of(options.get("timeout"))
     every = {name: dict(properties) for name, properties in catalogs.items()}
-    for key, value in given.items():
+    for key, value in options.items():
         name, _, property_ = key.removeprefix(_CATALOG).partition(".")
         if key.startswith(_CATALOG) and property_:
             every.setdefault(name, {})[property_] = value
@@ -109,9 +109,9 @@ class AlignedSource(DataSource):  # type: ignore[misc]  # pyspark has no types h
 
     def schema(self) -> StructType:
         """The columns of all tables by name, `strandline_table`, `strandline_barrier`."""
-        asked = self._asked()
+        options = self._asked()
         return merged_schema(
-            {name: LakeTable(name, asked.catalogs).arrow_schema() for name in asked.tables}
+            {name: LakeTable(name, options.catalogs).arrow_schema() for name in options.tables}
         )
 
     def reader(self, schema: StructType) -> Any:
@@ -144,11 +144,11 @@ class AlignedReader(DataSourceStreamReader):  # type: ignore[misc]
     An offset is `{"barrier": 4, "snapshots": {table: snapshot}}`; barrier 0 is before the first.
     """
 
-    def __init__(self, asked: AlignedOptions, schema: StructType) -> None:
-        self._asked = asked
+    def __init__(self, aligned_options: AlignedOptions, schema: StructType) -> None:
+        self._asked = aligned_options
         self._schema = schema
         self._position: Offset | None = None
-        self._wait = LateTables(asked.timeout)
+        self._wait = LateTables(aligned_options.timeout)
 
     def initialOffset(self) -> Offset:  # noqa: N802 - pyspark's name
         """Before the first barrier; with start=latest the newest that all tables have."""

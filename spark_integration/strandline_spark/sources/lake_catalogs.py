@@ -49,21 +49,23 @@ def catalogs_in(conf: Mapping[str, str]) -> dict[str, dict[str, str]]:
     }
 
 
-def _properties(given: Mapping[str, str]) -> dict[str, str]:
-    found = {key: value for key, value in given.items() if not key.startswith(("jdbc.", "cache"))}
-    if found.get("type") == "jdbc":
-        found |= {"type": "sql", "uri": _sqlalchemy(found.get("uri", ""), given)}
-    return found
+def _properties(options: Mapping[str, str]) -> dict[str, str]:
+    properties = {
+        key: value for key, value in options.items() if not key.startswith(("jdbc.", "cache"))
+    }
+    if properties.get("type") == "jdbc":
+        properties |= {"type": "sql", "uri": _sqlalchemy(properties.get("uri", ""), options)}
+    return properties
 
 
-def _sqlalchemy(uri: str, given: Mapping[str, str]) -> str:
+def _sqlalchemy(uri: str, options: Mapping[str, str]) -> str:
     """The address of a JDBC catalog as pyiceberg's SQL catalog takes it."""
     match = _JDBC.fullmatch(uri)
     if match is None:
         return uri
     if match["dialect"] == "sqlite":
         return f"sqlite:///{match['rest']}"
-    user, password = given.get("jdbc.user", ""), given.get("jdbc.password", "")
+    user, password = options.get("jdbc.user", ""), options.get("jdbc.password", "")
     secret = f":{quote(password, safe='')}" if password else ""
     login = f"{quote(user, safe='')}{secret}@" if user else ""
     return f"postgresql+psycopg2://{login}{match['rest'].removeprefix('//')}"
@@ -78,7 +80,7 @@ def open_table(name: str, catalogs: Mapping[str, Mapping[str, str]]) -> Table:
     if "." not in identifier:
         raise CatalogError(f"tables: {name!r} is not catalog.database.table")
     properties = next(
-        (dict(one) for key, one in catalogs.items() if key.lower() == catalog.lower()), {}
+        (dict(catalog_) for key, catalog_ in catalogs.items() if key.lower() == catalog.lower()), {}
     )
     try:
         from pyiceberg.catalog import load_catalog

@@ -38,8 +38,12 @@ class LakeTable:
             wanted = point.parent_id
 
     def _point(self, snapshot_id: str) -> Point | None:
-        found = self._table.snapshot_by_id(int(snapshot_id))
-        return point_of(found.model_dump(mode="json", by_alias=True)) if found is not None else None
+        snapshot = self._table.snapshot_by_id(int(snapshot_id))
+        return (
+            point_of(snapshot.model_dump(mode="json", by_alias=True))
+            if snapshot is not None
+            else None
+        )
 
     def last_carrier(self) -> Point | None:
         """The snapshot of the greatest barrier."""
@@ -49,7 +53,7 @@ class LakeTable:
     def left_behind(self, snapshot_id: str) -> bool:
         """Return true if a snapshot is outside the main history: the table was rolled back."""
         return self._point(snapshot_id) is not None and all(
-            one.snapshot_id != snapshot_id for one in self._main()
+            snapshot.snapshot_id != snapshot_id for snapshot in self._main()
         )
 
     def arrow_schema(self) -> pa.Schema:

@@ -49,10 +49,10 @@ def table_called(name: str) -> str:
     >>> table_called("__meta_job_sink")
     '__META_ETL_SINK'
     """
-    found = ({table.lower(): table for table in COLUMNS} | _OTHER_NAMES).get(name.lower())
-    if found is None:
+    table_found = ({table.lower(): table for table in COLUMNS} | _OTHER_NAMES).get(name.lower())
+    if table_found is None:
         raise ValueError(f"table: {name!r} is none of {', '.join(COLUMNS)}")
-    return found
+    return table_found
 
 
 def columns_of(table: str, state: str) -> str:
@@ -82,10 +82,10 @@ def values_of(row: Mapping[str, Any], columns: str) -> tuple[Value, ...]:
 
 def _number(value: Any) -> int | None:
     try:
-        found = int(value)
+        number = int(value)
     except (TypeError, ValueError):
         return None
-    return found if -(2**63) <= found < 2**63 else None
+    return number if -(2**63) <= number < 2**63 else None
 
 
 def _text(value: Any) -> str | None:

@@ -70,21 +70,21 @@ def _tidy(operation: Operation, route: Route) -> None:
         del operation["responses"]["422"]
     for parameter in operation.setdefault("parameters", []):
         schema = parameter["schema"]
-        for one in schema.pop("anyOf", ()):
-            if one != {"type": "null"}:
-                schema.update(one)
+        for option in schema.pop("anyOf", ()):
+            if option != {"type": "null"}:
+                schema.update(option)
         if schema.get("default", 0) is None:
             del schema["default"]
         schema.pop("title", None)
-        if found := examples.get(parameter["name"]):
-            parameter["example"] = found[0]
+        if example := examples.get(parameter["name"]):
+            parameter["example"] = example[0]
 
 
 def docs_page(document: Mapping[str, Any]) -> str:
     """Return a page for people; it needs no script and nothing from elsewhere."""
     entries = "".join(
         _entry(path, method, operation)
-        for path, method, operation in sorted(_operations(document), key=lambda one: one[0])
+        for path, method, operation in sorted(_operations(document), key=lambda pair: pair[0])
     )
     head = f'<meta charset="utf-8"><title>Strandline API</title><style>{STYLE}</style>'
     intro = (

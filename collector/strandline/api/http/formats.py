@@ -24,12 +24,12 @@ FORMATS: Mapping[str, tuple[str, ...]] = {"list": (JSON, "csv"), "graph": (JSON,
 MEDIA: Mapping[str, str] = {name: media for name, (media, _) in WRITERS.items()} | {"csv": CSV}
 
 
-def format_of(request: Request, kind: str, given: str | None) -> str:
+def format_of(request: Request, kind: str, requested: str | None) -> str:
     """Return the format that a request asks for."""
-    if given is not None:
-        return given
+    if requested is not None:
+        return requested
     wanted = [_weighed(part) for part in request.headers.get("accept", "").split(",")]
-    for _, media in sorted(wanted, key=lambda one: -one[0]):
+    for _, media in sorted(wanted, key=lambda pair: -pair[0]):
         for name in FORMATS[kind]:
             if media == (media_of(name).partition(";")[0]):
                 return name
@@ -64,7 +64,7 @@ def exported(
     else:
         path = path.format_map(request.path_params)
         text = list_csv(
-            path, next((one for one in answer.values() if isinstance(one, list)), []), columns
+            path, next((rows for rows in answer.values() if isinstance(rows, list)), []), columns
         )
     return Response(text, media_type=media_of(name), headers=_told_apart(request, answer))
 

@@ -112,7 +112,7 @@ def keys_in(document: bytes) -> dict[str, Jwk]:
     """
     try:
         listed = orjson.loads(document)["keys"]
-        keys_by_id = {one["kid"]: one for one in reversed(listed) if _verifies(one)}
+        keys_by_id = {key["kid"]: key for key in reversed(listed) if _verifies(key)}
     except (ValueError, KeyError, TypeError):
         raise KeySetError("the document is not a JSON object with `keys`") from None
     if not keys_by_id:
@@ -120,13 +120,13 @@ def keys_in(document: bytes) -> dict[str, Jwk]:
     return keys_by_id
 
 
-def _verifies(one: Any) -> bool:
+def _verifies(key: Any) -> bool:
     return (
-        isinstance(one, dict)
-        and isinstance(one.get("kid"), str)
-        and one.get("kty") in KINDS
-        and one.get("use", "sig") == "sig"
-        and "verify" in one.get("key_ops", ("verify",))
+        isinstance(key, dict)
+        and isinstance(key.get("kid"), str)
+        and key.get("kty") in KINDS
+        and key.get("use", "sig") == "sig"
+        and "verify" in key.get("key_ops", ("verify",))
     )
 
 

@@ -87,6 +87,6 @@ def _request_id(scope: Scope) -> bytes:
     """Return the id that the sender gave it, if that is one; otherwise a new one."""
     for name, value in scope["headers"]:
         if name == b"x-request-id" and _ID.fullmatch(value):
-            given: bytes = value
-            return given
+            request_id: bytes = value
+            return request_id
     return os.urandom(8).hex().encode()

@@ -60,8 +60,8 @@ class Rates:
     def _keep(self, key: tuple[str, str], left: float, now: float) -> None:
         if key not in self._buckets and len(self._buckets) >= MOST_BUCKETS:
             self._buckets = {
-                one: (had, at)
-                for one, (had, at) in self._buckets.items()
+                bucket: (had, at)
+                for bucket, (had, at) in self._buckets.items()
                 if now - at < BURST_SECONDS
             }  # the others are full again
         self._buckets[key] = left, now

@@ -151,12 +151,12 @@ class Route(APIRoute):
 
         The answer would be one to another question.
         """
-        given = [name for name, _ in request.query_params.multi_items()]
-        for name in given:
+        parameters = [name for name, _ in request.query_params.multi_items()]
+        for name in parameters:
             if name not in self._names:
                 known = ", ".join(self._names) or "none"
                 raise ParameterError(f"parameter {name!r} is not known here; known: {known}")
-            if given.count(name) > 1 and not self._names[name]:
+            if parameters.count(name) > 1 and not self._names[name]:
                 raise ParameterError(f"parameter {name} is given more than once")
 
     def _in_thread(self, endpoint: Callable[..., Any]) -> Callable[..., Any]:
@@ -200,8 +200,8 @@ class Route(APIRoute):
             del answer, content
             return self._response(session, partial(ask, query=shorter), shorter)
         if query is not None and query.exported_as is not None:
-            given = getattr(query, "format", None)
-            wanted = format_of(session.request, query.exported_as, given)
+            format_name = getattr(query, "format", None)
+            wanted = format_of(session.request, query.exported_as, format_name)
             if wanted != JSON:
                 plain = orjson.loads(content)
                 return exported(session.request, self.path, wanted, plain, self.columns)
@@ -219,10 +219,10 @@ class Route(APIRoute):
 
     def _note(self, request: Request, status: int) -> None:
         access: Access = request.scope[ACCESS]
-        asked = dict(request.query_params) | request.path_params
+        parameters = dict(request.query_params) | request.path_params
         if (body := request.scope.get(BODY)) is not None:
-            asked["body"] = body
-        details = redact_text(orjson.dumps(asked).decode())[:LONGEST_DETAILS]
+            parameters["body"] = body
+        details = redact_text(orjson.dumps(parameters).decode())[:LONGEST_DETAILS]
         address = address_of(request)
         what = f"{request.method} {self.path_format}"
         state = request.app.state
@@ -237,7 +237,7 @@ class Route(APIRoute):
         where, *place = fault["loc"]
         reason = _reason(fault)
         if where == "body":
-            path = "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in place)
+            path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
             return f"the body is not as it should be: {f'${path} ' if path else ''}{reason}"
         if not place or reason.startswith("parameter "):
             return reason
@@ -330,7 +330,7 @@ def parsed(raw: bytes) -> Any:
 
 def _has_nul(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(_has_nul(one) for pair in value.items() for one in pair)
+        return any(_has_nul(text) for pair in value.items() for text in pair)
     if isinstance(value, list):
         return any(map(_has_nul, value))
     return isinstance(value, str) and "\x00" in value

@@ -128,8 +128,8 @@ class SessionOf:
     def of(self, request: Request) -> Session:
         """Return the session of a request that `permit` has let through."""
         access: Access = request.scope[ACCESS]
-        seen = NOTHING if self.scope == "open" else access
-        engine = narrowed(request.app.state.engine, seen)
+        visible = NOTHING if self.scope == "open" else access
+        engine = narrowed(request.app.state.engine, visible)
         return Session(request, access, engine, datetime.now(UTC))
 
     def permit(self, request: Request) -> None:

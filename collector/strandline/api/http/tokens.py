@@ -55,7 +55,7 @@ class Tokens:
         granted = [grant for grant in self._settings.oidc_grants if grant.value in values]
         scopes: Callable[[Iterable[Any]], frozenset[Scope]] = frozenset
         return Access.of_parts(
-            who, [Access(who, scopes(one.scopes), one.patterns) for one in granted]
+            who, [Access(who, scopes(grant.scopes), grant.patterns) for grant in granted]
         )
 
     def fault(self) -> str | None:
@@ -120,9 +120,9 @@ def values_of(claims: Mapping[str, Any], name: str) -> Iterator[str]:
             claim = claim.get(part) if isinstance(claim, dict) else None
     if isinstance(claim, str):
         yield claim
-        yield from (one for one in claim.split() if one != claim)
+        yield from (word for word in claim.split() if word != claim)
     elif isinstance(claim, list):
-        yield from (one for one in claim if isinstance(one, str))
+        yield from (value for value in claim if isinstance(value, str))
 
 
 def _shown(error: Exception) -> str:

@@ -24,7 +24,10 @@ from strandline.api.marquez import (
 )
 
 ROUTERS = (
-    *(one.router for one in (namespaces, sources, datasets, dataset_versions, jobs, runs)),
-    *(one.router for one in (lineage, column_lineage, run_lineage, events, stats, search, tags)),
+    *(module.router for module in (namespaces, sources, datasets, dataset_versions, jobs, runs)),
+    *(
+        module.router
+        for module in (lineage, column_lineage, run_lineage, events, stats, search, tags)
+    ),
     search.beta_router,
 )

@@ -91,7 +91,7 @@ def _start(connection: Connection, text: str, now: int) -> tuple[Start, str | No
     rest, mark, version = text.removeprefix(KIND).rpartition("#")
     ways = ([(rest, mark + version)] if mark else []) + [(text.removeprefix(KIND), "")]
     for name, suffix in ways:
-        for colon in [found.start() for found in re.finditer(":", name)][: -MOST_SPLITS - 1 : -1]:
+        for colon in [match.start() for match in re.finditer(":", name)][: -MOST_SPLITS - 1 : -1]:
             try:
                 return start_of(connection, f"dataset:{name[:colon]}{suffix}", now), name[
                     colon + 1 :
@@ -138,18 +138,18 @@ def _graph(
             graph[target]["inEdges"].append(upstream)
             graph[source]["outEdges"].append({"origin": ids[source], "destination": ids[target]})
     linked = [
-        one
-        for id_, one in graph.items()
-        if one["inEdges"] or one["outEdges"] or nodes[id_]["distance"] == 0
+        node
+        for id_, node in graph.items()
+        if node["inEdges"] or node["outEdges"] or nodes[id_]["distance"] == 0
     ]
-    return sorted(linked, key=lambda one: str(one["id"]))
+    return sorted(linked, key=lambda node: str(node["id"]))
 
 
 def _node(id_: str, names: tuple[str, str, str], inputs: list[Answer], kind: str | None) -> Answer:
     data = dict(zip(("namespace", "dataset", "field"), names, strict=True)) | {
         "datasetVersion": None,
         "fieldType": kind,
-        "inputFields": [{"datasetVersion": None} | one for one in inputs],
+        "inputFields": [{"datasetVersion": None} | column for column in inputs],
     }
     return {
         "id": id_,
@@ -162,7 +162,7 @@ def _node(id_: str, names: tuple[str, str, str], inputs: list[Answer], kind: str
 
 def _types(connection: Connection, nodes: Mapping[str, Answer]) -> dict[str, str | None]:
     """Return the type of each column that its dataset's schema names."""
-    owners = {id_: id_of("dataset", one["namespace"], one["name"]) for id_, one in nodes.items()}
+    owners = {id_: id_of("dataset", node["namespace"], node["name"]) for id_, node in nodes.items()}
     groups = groups_of(connection, set(owners.values()))
     schemas = facet_values(connection, DATASET, groups, ("schema",))
     typed = {

@@ -55,9 +55,9 @@ def list_versions(
     """Return the versions of a dataset, the newest first."""
     with session.connected() as connection:
         requested = dataset_asked(connection, namespace, dataset)
-        found, total = versions_page(connection, requested.row, session.micros, *query.page)
+        versions, total = versions_page(connection, requested.row, session.micros, *query.page)
         answers = version_answers(
-            connection, requested, found, session.micros, newest=query.offset == 0
+            connection, requested, versions, session.micros, newest=query.offset == 0
         )
         return {"versions": answers, "totalCount": total}
 
@@ -79,7 +79,7 @@ def get_version(
 def version_answers(
     connection: Connection,
     requested: RequestedDataset,
-    found: Sequence[DatasetVersion],
+    versions: Sequence[DatasetVersion],
     now: int,
     *,
     newest: bool,
@@ -95,34 +95,36 @@ def version_answers(
         requested.name,
     )
     tags = {field["name"]: field["tags"] for field in dataset["fields"]}
-    writers = [one.run for one in found if one.run is not None]
+    writers = [one.run for one in versions if one.run is not None]
     runs = run_answers(connection, writers, now, whole=True)
-    stated = stated_facets(connection, found)
+    stated = stated_facets(connection, versions)
     answers = []
-    for place, one in enumerate(found):
-        facets = None if newest and place == 0 else stated.get(one.id)
+    for place, version in enumerate(versions):
+        facets = None if newest and place == 0 else stated.get(version.id)
         own = {} if facets is None else {"fields": fields_of(facets, tags), "facets": facets}
         answers.append(
-            _answer({name: dataset[name] for name in KEPT} | own, one, runs.get(one.run or 0))
+            _answer(
+                {name: dataset[name] for name in KEPT} | own, version, runs.get(version.run or 0)
+            )
         )
     return answers
 
 
-def _answer(dataset: Answer, one: DatasetVersion, run: Answer | None) -> Answer:
+def _answer(dataset: Answer, dataset_version: DatasetVersion, run: Answer | None) -> Answer:
     return dataset | {
         "id": dict(
             zip(
                 ("namespace", "name", "version"),
-                (dataset["namespace"], dataset["name"], one.id),
+                (dataset["namespace"], dataset["name"], dataset_version.id),
                 strict=True,
             )
         ),
-        "version": one.id,
-        "createdAt": time_text(one.at),
+        "version": dataset_version.id,
+        "createdAt": time_text(dataset_version.at),
         "createdByRun": run,
         "createdByRunUuid": None if run is None else run["id"],
         "lifecycleState": "",
         "currentSchemaVersion": None,
         "datasetSchemaVersionUuid": None,
-        "snapshotId": one.snapshot or None,
+        "snapshotId": dataset_version.snapshot or None,
     }

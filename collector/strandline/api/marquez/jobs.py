@@ -134,7 +134,7 @@ def get_version(
 
 
 def _version(job: dict[str, Any]) -> dict[str, Any]:
-    kept = (
+    members = (
         "type",
         "name",
         "createdAt",
@@ -149,4 +149,4 @@ def _version(job: dict[str, Any]) -> dict[str, Any]:
         "id": job["id"] | {"version": job["currentVersion"]},
         "version": job["currentVersion"],
     }
-    return version | {name: job[name] for name in (*kept, "latestRun", "facets")}
+    return version | {name: job[name] for name in (*members, "latestRun", "facets")}

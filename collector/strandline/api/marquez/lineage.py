@@ -64,18 +64,18 @@ def start_of(connection: Connection, text: str, now: int) -> Start:
         node = node_of(connection, text)
         return Start(node, *_asked_name(connection, node, text), View(now))
     except NotFoundError:
-        found = _VERSION.fullmatch(text)
-        if found is None:
+        match = _VERSION.fullmatch(text)
+        if match is None:
             raise
-    node = node_of(connection, found[1])
-    if node.kind == "job" and found[2].lower() == str(version_id(node.id, "", 0)):
-        return Start(node, *_asked_name(connection, node, found[1]), View(now))
+    node = node_of(connection, match[1])
+    if node.kind == "job" and match[2].lower() == str(version_id(node.id, "", 0)):
+        return Start(node, *_asked_name(connection, node, match[1]), View(now))
     row = rows_of(connection, [node.id]).get(node.id)
-    version = None if row is None else version_called(connection, row, now, found[2])
+    version = None if row is None else version_called(connection, row, now, match[2])
     if version is None:
-        raise NotFoundError(f"unknown version of {found[1]}: {found[2]!r}")
+        raise NotFoundError(f"unknown version of {match[1]}: {match[2]!r}")
     return Start(
-        node, *_asked_name(connection, node, found[1]), View(version.at, past=version.at < now)
+        node, *_asked_name(connection, node, match[1]), View(version.at, past=version.at < now)
     )
 
 
@@ -83,7 +83,7 @@ def _asked_name(connection: Connection, node: Node, text: str) -> tuple[str, str
     """Namespace and name in a nodeId: the split at which it is one of the node's names."""
     rest = text.partition(":")[2]
     own_names = groups_of(connection, [node.id]) if node.kind == "dataset" else {}
-    for colon in [found.start() for found in re.finditer(":", rest)] if own_names else ():
+    for colon in [match.start() for match in re.finditer(":", rest)] if own_names else ():
         pair = rest[:colon], rest[colon + 1 :]
         if id_of("dataset", *Naming().name_of(*pair)) in own_names:
             return pair
@@ -99,19 +99,19 @@ def get_lineage(query: Annotated[NodeQuery, InQuery()], session: ReadSession) ->
     now = session.micros
     with session.connected() as connection:
         start = start_of(connection, query.node_id, now)
-        found = lineage_of(connection, Question(start.node, start.view, depth=query.depth + 1))
-        data = _data(connection, found["nodes"], now)
+        lineage = lineage_of(connection, Question(start.node, start.view, depth=query.depth + 1))
+        data = _data(connection, lineage["nodes"], now)
     if str(start.node) not in data:
         raise NotFoundError(f"deleted: {query.node_id}")
     names = {id_: start.asked if id_ == str(start.node) else id_ for id_ in data}
     if start.asked != str(start.node):
         data[str(start.node)] = called(data[str(start.node)], start.namespace, start.name)
-    graph = _graph(data, found["edges"], names)
+    graph = _graph(data, lineage["edges"], names)
     return {
         "graph": graph,
-        "complete": found["complete"],
-        "truncatedBy": found["truncatedBy"],
-        "asOf": found["asOf"],
+        "complete": lineage["complete"],
+        "truncatedBy": lineage["truncatedBy"],
+        "asOf": lineage["asOf"],
     }
 
 
@@ -125,9 +125,9 @@ def _data(connection: Connection, nodes: list[Answer], now: int) -> dict[str, An
         of_type[node["type"]].append(id_)
     datasets = rows_of(connection, of_type["dataset"])
     jobs = job_rows(connection, of_type["job"])
-    found = dataset_answers(connection, list(datasets.values()), now, whole=False)
-    found |= job_answers(connection, list(jobs.values()), now, whole=False)
-    return {name: found[id_] for id_, name in names.items() if id_ in found}
+    answers = dataset_answers(connection, list(datasets.values()), now, whole=False)
+    answers |= job_answers(connection, list(jobs.values()), now, whole=False)
+    return {name: answers[id_] for id_, name in names.items() if id_ in answers}
 
 
 def _link(data: Mapping[str, Answer], source: str, target: str) -> None:

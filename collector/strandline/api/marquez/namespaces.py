@@ -40,11 +40,11 @@ def get_namespace(namespace: NamespaceName, session: ReadSession) -> JSON:
         return namespace_answers(connection, [namespace_id], session.micros)[0]
 
 
-def namespace_answers(connection: Connection, found: Any, now: int) -> list[dict[str, Any]]:
+def namespace_answers(connection: Connection, namespaces: Any, now: int) -> list[dict[str, Any]]:
     """Namespaces as Marquez shows them."""
-    spans = namespace_spans(connection, [id_ for id_, _ in found])
+    spans = namespace_spans(connection, [id_ for id_, _ in namespaces])
     answers = []
-    for id_, name in found:
+    for id_, name in namespaces:
         created, updated = spans.get(id_, (now, now))
         answers.append({
             "name": name,

@@ -40,11 +40,11 @@ def get_upstream(query: Annotated[UpstreamQuery, InQuery()], session: ReadSessio
         id_ = run_called(connection, query.run_id)
         upstream = upstream_runs(connection, id_, query.depth)
         names = names_of_runs(connection, upstream)
-    return {"runs": [_answer(one, names, session.micros) for one in upstream]}
+    return {"runs": [_answer(run, names, session.micros) for run in upstream]}
 
 
-def _answer(one: RunInputs, names: dict[int, str], now: int) -> dict[str, Any]:
-    state, row = run_state(one.row, now), one.row
+def _answer(run_inputs: RunInputs, names: dict[int, str], now: int) -> dict[str, Any]:
+    state, row = run_state(run_inputs.row, now), run_inputs.row
     version = str(version_id(id_of("job", row.job_namespace, row.job_name), "", 0))
     return {
         "job": {"namespace": row.job_namespace, "name": row.job_name, "version": version},
@@ -54,17 +54,17 @@ def _answer(one: RunInputs, names: dict[int, str], now: int) -> dict[str, Any]:
             "end": time_or_none(state.until),
             "status": STATES[state.state],
         },
-        "inputs": [_input(each, names) for each in one.inputs],
+        "inputs": [_input(each, names) for each in run_inputs.inputs],
     }
 
 
-def _input(one: Input, names: dict[int, str]) -> dict[str, Any]:
-    has_version = one.snapshot or one.producer
+def _input(input_: Input, names: dict[int, str]) -> dict[str, Any]:
+    has_version = input_.snapshot or input_.producer
     return {
-        "namespace": one.namespace,
-        "name": one.name,
-        "version": str(version_id(one.dataset, one.snapshot, one.producer or 0))
+        "namespace": input_.namespace,
+        "name": input_.name,
+        "version": str(version_id(input_.dataset, input_.snapshot, input_.producer or 0))
         if has_version
         else None,
-        "producedByRunId": names.get(one.producer or 0),
+        "producedByRunId": names.get(input_.producer or 0),
     }

@@ -83,7 +83,7 @@ def get_search(query: Annotated[SearchQuery, InQuery()], session: ReadSession) -
     """Datasets and jobs by a part of a name, of a column or of an SQL text."""
     with session.connected() as connection:
         hits = _found(connection, session, query, query.filter.lower() or None)
-    results = [_result(one, row, session.micros) for one, row in hits]
+    results = [_result(hit, row, session.micros) for hit, row in hits]
     if query.sort == "NAME":
         results.sort(key=itemgetter("name"))
     elif query.sort:
@@ -91,14 +91,14 @@ def get_search(query: Annotated[SearchQuery, InQuery()], session: ReadSession) -
     return {"totalCount": len(results), "results": results}
 
 
-def _result(one: dict[str, Any], row: Any, now: int) -> dict[str, Any]:
+def _result(hit: dict[str, Any], row: Any, now: int) -> dict[str, Any]:
     updated = row.newest_at or row.first_at or now
-    kept = {"namespace": one["namespace"], "name": one["name"]}
+    result = {"namespace": hit["namespace"], "name": hit["name"]}
     return {
-        "type": one["type"].upper(),
-        **kept,
+        "type": hit["type"].upper(),
+        **result,
         "updatedAt": time_text(updated),
-        "nodeId": one["id"],
+        "nodeId": hit["id"],
     }
 
 
@@ -114,7 +114,7 @@ def _found(connection: Connection, session: Session, query: HitsQuery, kind: str
         ids = {id_of(item["type"], item["namespace"], item["name"]): item for item in items}
         rows = rows_of(connection, ids) | job_rows(connection, ids)
         if rows:
-            return [(one, rows[id_]) for id_, one in ids.items() if id_ in rows]
+            return [(entity, rows[id_]) for id_, entity in ids.items() if id_ in rows]
     return []
 
 
@@ -178,20 +178,20 @@ def _hits(session: Session, query: HitsQuery, kind: str) -> JSON:
     hits = [
         {
             "run_id": shown.get(row.id, {}).get("run_id", ""),
-            "name": one["name"],
-            "namespace": one["namespace"],
+            "name": hit["name"],
+            "namespace": hit["namespace"],
             "eventType": shown.get(row.id, {}).get("eventType", ""),
             "type": "BATCH",
             "facets": facets.get(row.id, {}),
             "runFacets": of_runs.get(shown.get(row.id, {}).get("row", 0), {}),
         }
-        for one, row in page
+        for hit, row in page
     ]
-    return {"hits": hits, "highlights": [_highlight(one) for one, _ in page]}
+    return {"hits": hits, "highlights": [_highlight(hit) for hit, _ in page]}
 
 
-def _highlight(one: dict[str, Any]) -> dict[str, list[str]]:
-    return {one["matched"]: [one["text"] or one["name"]]}
+def _highlight(hit: dict[str, Any]) -> dict[str, list[str]]:
+    return {hit["matched"]: [hit["text"] or hit["name"]]}
 
 
 def _newest_runs(
@@ -201,8 +201,8 @@ def _newest_runs(
     if kind == "dataset":
         writes = newest_writes(connection, [row.id for row in rows], now).items()
         return {
-            id_: {"run_id": one.run.run_id, "eventType": one.run.state, "row": 0}
-            for id_, one in writes
+            id_: {"run_id": write.run.run_id, "eventType": write.run.state, "row": 0}
+            for id_, write in writes
         }
     newest = newest_run_ids(connection, [row.id for row in rows])
     states = {

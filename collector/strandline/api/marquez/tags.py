@@ -114,7 +114,7 @@ def tag_field(
     session: IngestSession,
 ) -> JSON:
     """Tag a column that the dataset has."""
-    fields = [one["name"] for one in get_dataset(namespace, dataset, session)["fields"]]
+    fields = [field["name"] for field in get_dataset(namespace, dataset, session)["fields"]]
     if field not in fields:
         raise NotFoundError(f"unknown column of {dataset!r}: {field!r}", fields[:10])
     write_notes(session, [_of_dataset(session, namespace, dataset, tag, field)])

@@ -41,5 +41,5 @@ def get_audit(
         rows = entries(connection, query.limit + 1, cursor[0] if cursor else None)
     page = rows[: query.limit]
     more = len(rows) > len(page)
-    items = [one._asdict() | {"at": one.at.isoformat()} for _, one in page]
+    items = [entry._asdict() | {"at": entry.at.isoformat()} for _, entry in page]
     return {"items": items, "nextCursor": encode_cursor((page[-1][0],)) if more else None}

@@ -121,8 +121,10 @@ def _group_called(model: Model, name: str, access: Access) -> Group:
     """Return the group, or a NotFoundError with those that the key sees."""
     group = model.groups.get(name)
     if group is None or not sees_group(model, access, name):
-        others = (one for one in sorted(model.groups) if one and sees_group(model, access, one))
-        raise NotFoundError(f"unknown group: {name!r}", [f"group:{one}" for one in others])
+        others = (
+            group for group in sorted(model.groups) if group and sees_group(model, access, group)
+        )
+        raise NotFoundError(f"unknown group: {name!r}", [f"group:{other}" for other in others])
     return group
 
 

@@ -46,7 +46,7 @@ def post_forget(wanted: Forgetting, session: WholeAdminSession) -> dict[str, Any
     nothing changes; `dryRun` false forgets. `executed` says which of the two was done. Writers wait
     meanwhile.
     """
-    if missing := [one for one in _NEEDED[wanted.kind] if not getattr(wanted, one)]:
+    if missing := [member for member in _NEEDED[wanted.kind] if not getattr(wanted, member)]:
         raise ParameterError(
             f"the body names no {' and no '.join(missing)}: a {wanted.kind} is named by it"
         )
@@ -64,7 +64,7 @@ def post_forget(wanted: Forgetting, session: WholeAdminSession) -> dict[str, Any
     }
 
 
-def _message(found: Forgotten, *, executed: bool) -> str:
-    if found.is_nothing:
+def _message(forgotten: Forgotten, *, executed: bool) -> str:
+    if forgotten.is_nothing:
         return "the store has nothing of it"
     return "it is forgotten" if executed else 'nothing was changed: {"dryRun": false} forgets it'

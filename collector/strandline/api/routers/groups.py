@@ -123,7 +123,7 @@ def post_group(wanted: Declaration, session: AdminSession) -> Answer:
         connection: Connection, model: Model, now: float
     ) -> tuple[list[Fact], tuple[Table, ...]]:
         roots = tuple(
-            dict.fromkeys(known_name(connection, model, one.pair) for one in wanted.tables)
+            dict.fromkeys(known_name(connection, model, table.pair) for table in wanted.tables)
         )
         session.access.require(
             [*roots, *(table for table, of in model.group_of.items() if of == wanted.name)]
@@ -143,8 +143,8 @@ def get_groups(query: Annotated[GroupsQuery, InQuery()], session: ReadSession) -
     """All groups, by name."""
     after, limit = query.cursor, query.limit
     with session.follower.model() as model:
-        seen = (name for name in model.groups if sees_group(model, session.access, name))
-        names = nsmallest(limit + 1, (name for name in seen if after is None or (name,) > after))
+        visible = (name for name in model.groups if sees_group(model, session.access, name))
+        names = nsmallest(limit + 1, (name for name in visible if after is None or (name,) > after))
         page = names[:limit]
         more = encode_cursor(page[-1:]) if len(names) > len(page) else None
         return {
@@ -167,13 +167,13 @@ def _group(model: Model, group: GroupState) -> Answer:
 
 
 @router.post("/jobs/decision", response_model=DecisionAnswer, responses=refused(404))
-def post_decision(asked: Position, session: ReadSession) -> Answer:
+def post_decision(position: Position, session: ReadSession) -> Answer:
     """Decide before a checkpoint: PROCEED, CHECKPOINT or ABORT, for the whole micro-batch."""
     with session.follower.model() as model:
-        job = job_called(model, (asked.namespace, asked.name), session.access)
+        job = job_called(model, (position.namespace, position.name), session.access)
         session.access.require(_tables_of(model, job))
         timeout = session.settings.barrier_timeout_seconds
-        decision = _decision(model, job, asked, timeout)
+        decision = _decision(model, job, position, timeout)
         place = model.places.get(job)
         joining = place is not None and any(
             model.is_joining(table) for table in model.links(place) & place.writes
@@ -201,21 +201,21 @@ def _tables_of(model: Model, job: Job) -> set[Table]:
     return {*tables.reads, *tables.writes}
 
 
-def _decision(model: Model, job: Job, asked: Position, timeout: float | None) -> Decision:
+def _decision(model: Model, job: Job, position: Position, timeout: float | None) -> Decision:
     place = model.places.get(job)
     overdue: set[int] = set()
     if place is None:
         tables = model.registered[job].tables
         sources = {table for table in tables.reads - tables.writes if model.is_tracked(table)}
     else:
-        if asked.position is None and place.started_up and place.start_barrier is not None:
+        if position.position is None and place.started_up and place.start_barrier is not None:
             return Decision(
                 "CHECKPOINT", place.start_barrier, (), tuple(sorted(place.started_up.items()))
             )
         sources = model.links(place) & place.reads - place.writes
         overdue = model.group(place.group).overdue(timeout, time.time())
     completed = {table: model.done.get(table, Completions()) for table in sorted(sources)}
-    return decide(completed, asked.position, overdue, asked.max_behind)
+    return decide(completed, position.position, overdue, position.max_behind)
 
 
 @router.get("/delays", response_model=JSON, responses=refused(404, 409))
@@ -235,36 +235,38 @@ def get_expirable(query: Annotated[ExpirableQuery, InQuery()], session: ReadSess
         readers, now = tuple(model.readers.get(table, ())), session.now.timestamp()
         outside = outside_of(model, session.settings.retention_days, now, session.access)
     with read_from(session.whole_engine) as connection:  # whoever needs a snapshot counts
-        found = expiry_of(connection, table, needed, now, readers, outside)
-    return expiry_answer(table, found, query.limit)
+        expiry = expiry_of(connection, table, needed, now, readers, outside)
+    return expiry_answer(table, expiry, query.limit)
 
 
 @router.post("/rollbacks", response_model=RollbackPlan, responses=refused(404, 409))
-def post_rollback(asked: Rollback, session: AdminSession) -> Answer:
+def post_rollback(rollback: Rollback, session: AdminSession) -> Answer:
     """Plan a rollback and change nothing.
 
     `strandline rollback` carries the plan out, or checks what was done by hand (`--done`).
     """
     with session.follower.question(EVERYTHING) as (connection, model):
-        table = table_of(connection, model, asked.namespace, asked.name)
+        table = table_of(connection, model, rollback.namespace, rollback.name)
         session.access.require([table])
         call(connection, model, model.group_of)
         stored = stored_tables(connection, descendants(model, table))
-        found = _plan(model, table, asked, stored)
+        found = _plan(model, table, rollback, stored)
         session.access.require([*found.tables, *found.jobs])
         outside = jobs_outside(connection, found.tables, found.jobs)
     shown = [
-        one
-        for one in outside
-        if all(map(session.access.allows, {one.job[0], *(name for name, _ in one.makes)}))
+        job
+        for job in outside
+        if all(map(session.access.allows, {job.job[0], *(name for name, _ in job.makes)}))
     ]
-    return plan_answer(found) | {"outside": [outside_answer(one) for one in shown]}
+    return plan_answer(found) | {"outside": [outside_answer(job) for job in shown]}
 
 
-def _plan(model: Model, table: Table, asked: Rollback, stored: Mapping[Table, StoredTable]) -> Plan:
+def _plan(
+    model: Model, table: Table, rollback: Rollback, stored: Mapping[Table, StoredTable]
+) -> Plan:
     group = model.group_at(table)
     newest = (group.newest if group is not None else None) or 0
-    retained = {one.pair: newest + 1 for one in asked.lost_state}
-    if asked.retained_from is not None:
-        retained = dict.fromkeys(model.places, asked.retained_from) | retained
-    return plan(model, table, asked.barrier, retained=retained, stored=stored)
+    retained = {job.pair: newest + 1 for job in rollback.lost_state}
+    if rollback.retained_from is not None:
+        retained = dict.fromkeys(model.places, rollback.retained_from) | retained
+    return plan(model, table, rollback.barrier, retained=retained, stored=stored)

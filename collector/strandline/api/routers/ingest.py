@@ -70,9 +70,9 @@ class Fault(NamedTuple):
 async def post_event(session: IngestSession) -> Response:
     """Store one OpenLineage event."""
     state = session.state
-    with state.refusals.noting(agent_of(session.request), session.now) as seen:
+    with state.refusals.noting(agent_of(session.request), session.now) as notes:
         async with body_of(session.request, session.settings, state.room) as raw:
-            seen.append(raw)
+            notes.append(raw)
             record = Record(raw, session.now)
             if not session.access.everything:
                 record = await asyncio.to_thread(
@@ -104,16 +104,16 @@ async def post_batch(session: IngestSession) -> Response:
     204, or 200 with a result for each index where some are rejected.
     """
     state = session.state
-    with state.refusals.noting(agent_of(session.request), session.now) as seen:
+    with state.refusals.noting(agent_of(session.request), session.now) as notes:
         async with body_of(session.request, session.settings, state.room) as raw:
-            seen.append(raw)
+            notes.append(raw)
             taken = await _taken(session, raw)
-    refused = {index: one for index, one in enumerate(taken) if isinstance(one, Fault)}
+    refused = {index: event for index, event in enumerate(taken) if isinstance(event, Fault)}
     if refused:
         await asyncio.to_thread(
             state.refusals.add_all, list(refused.values()), agent_of(session.request), session.now
         )
-    faults = {index: one.error for index, one in refused.items()}
+    faults = {index: rejection.error for index, rejection in refused.items()}
     for index, outcome in enumerate(taken):
         if isinstance(outcome, Outcome) and outcome.kind == "dead":
             faults[index] = InvalidEventError(outcome.reason or "it cannot be stored")
@@ -128,21 +128,21 @@ async def _taken(session: Session, raw: bytes) -> list[Fault | Outcome]:
 
     Raise errors that keep good ones from being stored.
     """
-    asked = raw, session.now, session.access, session.state.senders
+    arguments = raw, session.now, session.access, session.state.senders
     beside = (
         len(raw) > LARGE or not session.access.everything
     )  # whose events are looked at more closely
-    read = await asyncio.to_thread(_all_read, *asked) if beside else _all_read(*asked)
-    good = [one for one in read if isinstance(one, Record)]
+    read = await asyncio.to_thread(_all_read, *arguments) if beside else _all_read(*arguments)
+    good = [event for event in read if isinstance(event, Record)]
     try:
         outcomes = iter(await _writer(session).write(good) if good else [])
     except StrandlineError:
-        read = await asyncio.to_thread(_all_decoded, *asked)
-        faults: list[Fault | Outcome] = [one for one in read if isinstance(one, Fault)]
+        read = await asyncio.to_thread(_all_decoded, *arguments)
+        faults: list[Fault | Outcome] = [event for event in read if isinstance(event, Fault)]
         if len(faults) < len(read):
             raise
         return faults
-    return [one if isinstance(one, Fault) else _judged(one, next(outcomes)) for one in read]
+    return [event if isinstance(event, Fault) else _judged(event, next(outcomes)) for event in read]
 
 
 def _judged(record: Record, outcome: Outcome) -> Fault | Outcome:

@@ -134,16 +134,20 @@ def _labelled(group: dict[str, Any], labels: Mapping[Table, str]) -> dict[str, A
     }
 
 
-def _by_reason(connection: Connection, found: Sequence[Trouble]) -> list[dict[str, Any]]:
+def _by_reason(connection: Connection, troubles: Sequence[Trouble]) -> list[dict[str, Any]]:
     """Return troubles as the page lists them: failures with the same reason are one.
 
     The reason is the first line of the error, without the exception's name: an application puts it
     before its query's error. `count` is the number of all that have the reason.
     """
-    failed = {one.run_row for one in found if one.rule == "failed" and one.run_row is not None}
+    failed = {
+        trouble.run_row
+        for trouble in troubles
+        if trouble.rule == "failed" and trouble.run_row is not None
+    }
     errors = outcomes(connection, dict.fromkeys(failed, True))
     groups: dict[tuple[str, str], dict[str, Any]] = {}
-    for trouble in found:
+    for trouble in troubles:
         run = errors.get(trouble.run_row or 0)
         reason = run["error"] or "no reason given" if run else None
         key = (trouble.rule, _EXCEPTION.sub("", reason) if reason else trouble.text)
@@ -197,7 +201,7 @@ async def get_stream(session: ReadSession) -> Response:
     """
 
     async def lines() -> AsyncIterator[str]:
-        seen: str | None = None
+        previous: str | None = None
         yield "retry: 2000\n\n"
         for _ in range(int(STREAM_SECONDS / LOOK_SECONDS)):
             if session.state.stopping() or await session.request.is_disconnected():
@@ -206,9 +210,9 @@ async def get_stream(session: ReadSession) -> Response:
             if is_granted_still is not None and not await is_granted_still():
                 return
             token = await run_in_threadpool(_token, session)
-            if token != seen:
+            if token != previous:
                 yield f"event: change\ndata: {token}\n\n"
-            seen = token
+            previous = token
             await asyncio.sleep(LOOK_SECONDS)
 
     return StreamingResponse(

@@ -57,15 +57,15 @@ def register(
     announced = _as_in_events(query.namespace, job)
 
     def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
-        found = table_to_register(connection, model, _place(catalog, database, table))
+        target = table_to_register(connection, model, _place(catalog, database, table))
         group = bare(query.group) if query.group else None
         if group:
             refuse_group(connection, group, id_of("job", *announced), session.access)
         # a writer of another's table would take its strong versions away
-        session.access.require([announced, found])
-        reads, writes = ((found,), ()) if direction == "source" else ((), (found,))
+        session.access.require([announced, target])
+        reads, writes = ((target,), ()) if direction == "source" else ((), (target,))
         wanted = JobRegistered(announced, reads, writes, now, group)
-        call(connection, model, {found, *model.group_of})
+        call(connection, model, {target, *model.group_of})
         refuse_registration(model, wanted)
         for written in writes:
             refuse_live_writers(connection, model, announced, written)
@@ -108,9 +108,9 @@ def get_version(
         call(connection, model, [named])
         tracked = (strong if consistency == "strong" else weak)(model, [named])
     with read_from(session.engine) as connection:
-        (one,) = with_latest(connection, tracked, [named])
-    barrier = one.barrier if isinstance(one, Reading) else None
-    return {"version": barrier, "snapshotId": one.snapshot}
+        (answer,) = with_latest(connection, tracked, [named])
+    barrier = answer.barrier if isinstance(answer, Reading) else None
+    return {"version": barrier, "snapshotId": answer.snapshot}
 
 
 def _as_in_events(namespace: str, name: str) -> tuple[str, str]:

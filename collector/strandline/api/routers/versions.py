@@ -104,17 +104,17 @@ def _versions(session: Session, question: Versions) -> Answer:
     with session.follower.question(session.access) as (connection, model):
         tables = tables_of(connection, model, question.tables)
         now = time.time()
-        found = answer_versions(model, tables, question.consistency)
+        answers = answer_versions(model, tables, question.consistency)
         if question.max_lag_seconds is not None:
-            _refuse_unbounded(model, tables, question.max_lag_seconds, now, found.readings)
+            _refuse_unbounded(model, tables, question.max_lag_seconds, now, answers.readings)
     # a cut depends on all that its tables were made from, whoever sees it
-    engine = session.whole_engine if found.consistency == "cut" else session.engine
+    engine = session.whole_engine if answers.consistency == "cut" else session.engine
     with read_from(engine) as connection:
-        answer = version_document(connection, found, tables, now)
+        answer = version_document(connection, answers, tables, now)
     if question.lease_seconds is None:
         return answer
     lease = _leased(session, question, tables, answer)
-    return answer | {"lease": lease, "certificate": found.certificate}
+    return answer | {"lease": lease, "certificate": answers.certificate}
 
 
 def _refuse_unbounded(
@@ -220,11 +220,11 @@ def _refuse_others(connection: Connection, session: Session, lease: str) -> None
 
 
 @router.post("/compare", response_model=Comparison, responses=refused(404))
-def post_comparison(asked: Compared, session: ReadSession) -> Answer:
+def post_comparison(compared: Compared, session: ReadSession) -> Answer:
     """Show why tables disagree: their newest snapshots beside those that agree."""
     now = time.time()
     with session.follower.question(session.access) as (connection, model):
-        tables = tables_of(connection, model, asked.tables)
+        tables = tables_of(connection, model, compared.tables)
         strongly, weakly = (
             _tried(lambda: strong(model, tables)),
             _tried(lambda: weak(model, tables)),
@@ -233,11 +233,14 @@ def post_comparison(asked: Compared, session: ReadSession) -> Answer:
         held = holders_answer(held_by(model, tables, answered), now)
     with read_from(session.engine) as connection, read_from(session.whole_engine) as whole:
         versions = {
-            "strong": _answer(strongly, lambda found: [reading_answer(one, now) for one in found]),
+            "strong": _answer(
+                strongly, lambda readings: [reading_answer(reading, now) for reading in readings]
+            ),
             "weak": _answer(
                 weakly,
-                lambda found: [
-                    reading_answer(one, now) for one in with_latest(connection, found, tables)
+                lambda readings: [
+                    reading_answer(reading, now)
+                    for reading in with_latest(connection, readings, tables)
                 ],
             ),
             "cut": _answer([], lambda _: cut_answer(whole, tables)),
@@ -254,12 +257,12 @@ def _tried(ask: Callable[[], list[Reading]]) -> list[Reading] | RefusedError:
 
 
 def _answer(
-    found: list[Reading] | RefusedError, show: Callable[[list[Reading]], list[Answer]]
+    readings: list[Reading] | RefusedError, show: Callable[[list[Reading]], list[Answer]]
 ) -> Answer:
     try:
-        if isinstance(found, RefusedError):
-            raise found
-        return {"tables": show(found), "refused": None}
+        if isinstance(readings, RefusedError):
+            raise readings
+        return {"tables": show(readings), "refused": None}
     except RefusedError as error:
         return {"tables": None, "refused": {"code": error.code, "detail": str(error)}}
 
@@ -281,7 +284,7 @@ def tables_of(connection: Connection, model: Model, named: Sequence[Named]) -> l
     Words about them call them as Spark does.
     """
     tables = list(
-        dict.fromkeys(table_of(connection, model, one.namespace, one.name) for one in named)
+        dict.fromkeys(table_of(connection, model, table.namespace, table.name) for table in named)
     )
     call(connection, model, tables)
     return tables

@@ -75,14 +75,14 @@ class Refusals:
         for body, error in faults:
             self.add(body, agent, error, at)
 
-    def _count(self, one: Refused) -> None:
-        key = (one.producer, one.reason)
+    def _count(self, refused: Refused) -> None:
+        key = (refused.producer, refused.reason)
         with self._lock:
             if key not in self._pending and len(self._pending) >= MOST_PENDING:
                 key = ("", TOO_MANY)
-                one = replace(one, producer=key[0], reason=key[1])
+                refused = replace(refused, producer=key[0], reason=key[1])
             before = self._pending.get(key)
-            self._pending[key] = one if before is None else before.joined(one)
+            self._pending[key] = refused if before is None else before.joined(refused)
 
     def flush(self) -> None:
         """Store all counts; those that cannot be stored stay counted."""
@@ -98,8 +98,8 @@ class Refusals:
                         [replace(one, body=redact_bytes(one.body)) for one in pending.values()],
                     )
             except BaseException:
-                for one in pending.values():
-                    self._count(one)
+                for refused in pending.values():
+                    self._count(refused)
                 raise
 
     @contextmanager

@@ -107,8 +107,8 @@ class Senders:
                 joined = refuse_group(connection, group, claims.job, access)
                 own += [(access.patterns, claims.job, group)] if joined else []
         with self._lock:
-            for one in own:
-                self._own.put(one, value=True)
+            for claim in own:
+                self._own.put(claim, value=True)
 
 
 def own_runs(connection: Connection, claims: Claims, access: Access) -> list[int]:
@@ -153,17 +153,17 @@ def refuse_group(connection: Connection, group: str, job: int, access: Access) -
     return False
 
 
-def _names_elsewhere(found: Sequence[EventChange], access: Access) -> bool:
+def _names_elsewhere(changes: Sequence[EventChange], access: Access) -> bool:
     """Return whether the event names a dataset, or another name of one, that is not the key's."""
-    named = [use.dataset.namespace for use in _uses(found)]
-    named += [other.namespace for other in _other_names(found)]
+    named = [use.dataset.namespace for use in _uses(changes)]
+    named += [other.namespace for other in _other_names(changes)]
     return not all(map(owns_by(access), named))
 
 
-def _refuse_elsewhere(found: Sequence[EventChange], access: Access) -> None:
+def _refuse_elsewhere(changes: Sequence[EventChange], access: Access) -> None:
     """Raise a ForbiddenError if the event does more with another's dataset than read it."""
-    written = [*_written(found), *(other.namespace for other in _other_names(found))]
-    written += [use.dataset.namespace for use in _uses(found) if not use.elsewhere]
+    written = [*_written(changes), *(other.namespace for other in _other_names(changes))]
+    written += [use.dataset.namespace for use in _uses(changes) if not use.elsewhere]
     owns = owns_by(access)
     hidden = sorted({namespace for namespace in written if not owns(namespace)})
     if hidden:
@@ -172,9 +172,9 @@ def _refuse_elsewhere(found: Sequence[EventChange], access: Access) -> None:
         )
 
 
-def _written(found: Sequence[EventChange]) -> Iterator[str]:
+def _written(changes: Sequence[EventChange]) -> Iterator[str]:
     """Yield the namespaces of outputs, declared outputs and sinks of edges."""
-    for lineage in _lineages(found):
+    for lineage in _lineages(changes):
         named = {use.dataset.id: use.dataset.namespace for use in lineage.uses}
         for use in lineage.uses:
             if use.aliases is not None:
@@ -183,25 +183,27 @@ def _written(found: Sequence[EventChange]) -> Iterator[str]:
         yield from (named.get(sink, "") for sink, _, _ in lineage.edges)
 
 
-def _other_names(found: Sequence[EventChange]) -> Iterator[DatasetSeen]:
-    sets = [use.aliases for use in _uses(found) if use.aliases is not None]
-    sets += [change for change in found if isinstance(change, AliasSet)]
+def _other_names(changes: Sequence[EventChange]) -> Iterator[DatasetSeen]:
+    sets = [use.aliases for use in _uses(changes) if use.aliases is not None]
+    sets += [change for change in changes if isinstance(change, AliasSet)]
     for aliases in sets:
         yield from aliases.mentions
 
 
-def _uses(found: Sequence[EventChange]) -> list[DatasetUse]:
-    return [use for lineage in _lineages(found) for use in lineage.uses]
+def _uses(changes: Sequence[EventChange]) -> list[DatasetUse]:
+    return [use for lineage in _lineages(changes) for use in lineage.uses]
 
 
-def _lineages(found: Sequence[EventChange]) -> list[JobLineage]:
-    return [change.lineage for change in found if isinstance(change, LineageSeen)]
+def _lineages(changes: Sequence[EventChange]) -> list[JobLineage]:
+    return [change.lineage for change in changes if isinstance(change, LineageSeen)]
 
 
-def _claims_of(found: Sequence[EventChange]) -> Claims:
-    own = [one.id for one in found if isinstance(one, RunSeen) and not one.design]
-    groups = {one.group_name for one in found if isinstance(one, JobGroup | BarrierSeen)} - {""}
-    jobs_ = [lineage.job.id for lineage in _lineages(found)]
+def _claims_of(changes: Sequence[EventChange]) -> Claims:
+    own = [change.id for change in changes if isinstance(change, RunSeen) and not change.design]
+    groups = {
+        change.group_name for change in changes if isinstance(change, JobGroup | BarrierSeen)
+    } - {""}
+    jobs_ = [lineage.job.id for lineage in _lineages(changes)]
     return Claims(frozenset(own), jobs_[0] if jobs_ else 0, frozenset(groups))
 
 

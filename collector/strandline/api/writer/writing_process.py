@@ -166,13 +166,13 @@ def main() -> None:
     with Connection(int(sys.argv[1])) as pipe, suppress(EOFError, OSError):
         database, *how_to_log = pipe.recv()
         log, engine = make_log(*how_to_log), make_engine(database)
-        news = _News(Follower(engine))
-        batches = Batches(engine, lambda: pipe.send(None), news.take, on_bug=Bugs(log))
+        state = _News(Follower(engine))
+        batches = Batches(engine, lambda: pipe.send(None), state.take, on_bug=Bugs(log))
         complain = complaining(log)
         while True:
             records = pipe.recv()
             is_large = sum(len(record.value) for record in records) > LARGE_BATCH
-            pipe.send(_answer(batches, news, records, log, complain))
+            pipe.send(_answer(batches, state, records, log, complain))
             del records
             if is_large:
                 trim_heap()
@@ -180,15 +180,15 @@ def main() -> None:
 
 def _answer(
     batches: Batches,
-    news: _News,
+    state: _News,
     records: Sequence[Record],
     log: FilteringBoundLogger,
     complain: Callable[[str], None],
 ) -> Answer:
-    news.taken = False
+    state.taken = False
     try:
         outcomes = decode_and_write(records, batches.write_or_keep)
-        return Written(outcomes, news.taken)
+        return Written(outcomes, state.taken)
     except StrandlineError as error:
         return error
     except Exception as error:

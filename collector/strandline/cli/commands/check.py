@@ -42,7 +42,11 @@ def run(options: Namespace, settings: Settings) -> int:
         if any(fault.startswith(f"{PREFIX}{prefix}") for fault in settings.faults):
             continue  # the default in its place is not what was meant
         findings = list(look(settings))
-        if name == "database" and options.data and all(UNREADABLE in one for one in findings):
+        if (
+            name == "database"
+            and options.data
+            and all(UNREADABLE in finding for finding in findings)
+        ):
             findings = list(_damage(settings))
         faults += findings
         if not findings:

@@ -41,7 +41,7 @@ def run(options: Namespace, settings: Settings) -> int:
     with answering(options, settings, _of_database) as ask:
         items, complete, archived = _all(ask, parameters, options.limit)
     after = [] if complete else [f"(the newest {len(items)}; a greater --limit shows more)"]
-    after += [_archive(one) for one in archived] if complete else []
+    after += [_archive(batch) for batch in archived] if complete else []
     answer = {"items": items, "complete": complete, "archived": archived}
     if tell_list(
         options,
@@ -59,11 +59,11 @@ def run(options: Namespace, settings: Settings) -> int:
     return 0
 
 
-def _archive(one: Json) -> str:
-    days = f"{short_time(one['receivedFrom'])[:10]} to {short_time(one['receivedUntil'])[:10]}"
+def _archive(batch: Json) -> str:
+    days = f"{short_time(batch['receivedFrom'])[:10]} to {short_time(batch['receivedUntil'])[:10]}"
     return (
-        f"(archived: {one['events']} events of all jobs, received {days}, are in "
-        f"{one['target']}; see strandline rebuild)"
+        f"(archived: {batch['events']} events of all jobs, received {days}, are in "
+        f"{batch['target']}; see strandline rebuild)"
     )
 
 
@@ -99,7 +99,7 @@ def _of_database(engine: Engine) -> Ask:
             )
             page, cursor = events_page(connection, parameters["limit"], after, wanted, EVERYTHING)
             gone = archived_answer(connection, wanted.since, wanted.until)
-        items = [event_answer(one) for one in page]
+        items = [event_answer(item) for item in page]
         answer: Json = orjson.loads(
             orjson.dumps({"items": items, "archived": gone}, option=orjson.OPT_UTC_Z)
         )

@@ -36,9 +36,9 @@ def run(options: Namespace, settings: Settings) -> int:
         return _execute(options, settings)
     with model_of(settings) as (connection, model):
         table = table_called(connection, model, options.table)
-        found = _found(connection, model, table, settings)
-    answer = expiry_answer(table, found)
-    tell(answer, lambda: _lines(model.call(table), found), as_json=options.json)
+        expiry = _found(connection, model, table, settings)
+    answer = expiry_answer(table, expiry)
+    tell(answer, lambda: _lines(model.call(table), expiry), as_json=options.json)
     return 0
 
 
@@ -78,23 +78,23 @@ def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def _lines(name: str, found: Expiry) -> list[str]:
-    if not found.ancestry and not found.others:
+def _lines(name: str, expiry: Expiry) -> list[str]:
+    if not expiry.ancestry and not expiry.others:
         return [f"{name}: no snapshot of it is known, so there is nothing to expire"]
-    number, kept = len(found.expirable), found.kept_count
+    number, kept = len(expiry.expirable), expiry.kept_count
     lines = [
         f"{name}: {counted(number, 'snapshot')} {_are(number)} expirable, {kept} {_are(kept)} kept"
     ]
-    lines += [f"  expirable {snapshot}" for snapshot in found.expirable[:SHOWN]]
-    if len(found.expirable) > SHOWN:
-        lines.append(f"  ... and {len(found.expirable) - SHOWN} more: --json shows all")
-    pinned = [(found.ancestry[place], found.reasons[place]) for place in sorted(found.reasons)]
+    lines += [f"  expirable {snapshot}" for snapshot in expiry.expirable[:SHOWN]]
+    if len(expiry.expirable) > SHOWN:
+        lines.append(f"  ... and {len(expiry.expirable) - SHOWN} more: --json shows all")
+    pinned = [(expiry.ancestry[place], expiry.reasons[place]) for place in sorted(expiry.reasons)]
     lines += [f"  kept {snapshot}: {'; '.join(reasons)}" for snapshot, reasons in pinned]
-    if between := len(found.ancestry) - found.first - len(pinned):
+    if between := len(expiry.ancestry) - expiry.first - len(pinned):
         lines.append(f"  kept {between} more, each because it comes after one that is needed")
-    if found.others:
+    if expiry.others:
         lines.append(
-            f"  kept {len(found.others)} outside the main ancestry: nothing is known of "
+            f"  kept {len(expiry.others)} outside the main ancestry: nothing is known of "
             "their readers"
         )
     return lines

@@ -90,8 +90,8 @@ def beside(file: Path) -> Path:
 
 def show_item(item: Item) -> None:
     """Print what an item is made of, a message a line."""
-    for one in item.content:
-        print(orjson.dumps(one, default=_text).decode())
+    for line in item.content:
+        print(orjson.dumps(line, default=_text).decode())
 
 
 def _text(value: Any) -> str:

@@ -79,14 +79,15 @@ def _list(engine: Engine, options: Namespace, settings: Settings) -> None:
     show_table(("TARGET", "WAITING", "SENT", "PARKED", "LAST SENT", "PROBLEM"), rows)
 
 
-def _state(one: dict[str, Any]) -> str:
+def _state(export: dict[str, Any]) -> str:
+    dropped = export["dropped"]
     lost = (
-        f"{counted(one['dropped'], 'event')} {'was' if one['dropped'] == 1 else 'were'} too old; "
-        if one["dropped"]
+        f"{counted(dropped, 'event')} {'was' if dropped == 1 else 'were'} too old; "
+        if dropped
         else ""
     )
-    again = f" (again at {short_time(one['nextAt'])})" if one["nextAt"] else ""
-    return f"{lost}{one_line(one['problem'])}{again}" if one["problem"] else lost.rstrip("; ")
+    again = f" (again at {short_time(export['nextAt'])})" if export["nextAt"] else ""
+    return f"{lost}{one_line(export['problem'])}{again}" if export["problem"] else lost.rstrip("; ")
 
 
 def _parked(engine: Engine, options: Namespace, settings: Settings) -> None:
@@ -98,8 +99,14 @@ def _parked(engine: Engine, options: Namespace, settings: Settings) -> None:
         show(["nothing is parked"])
         return
     rows = [
-        [one["target"], one["about"], str(one["attempts"]), short_time(one["at"]), one["reason"]]
-        for one in parked
+        [
+            item["target"],
+            item["about"],
+            str(item["attempts"]),
+            short_time(item["at"]),
+            item["reason"],
+        ]
+        for item in parked
     ]
     show_table(("TARGET", "WHAT", "TRIES", "SINCE", "REASON"), rows)
 

@@ -42,12 +42,12 @@ def _forget(options: Namespace, engine: Engine) -> int:
     )
     answer = {"executed": options.execute, "gone": forgotten.gone, "changed": forgotten.changed}
     lines = [
-        f"  {_rows(one)} {'went' if options.execute else _verb(one, 'go', 'goes')}"
-        for one in forgotten.gone.items()
+        f"  {_rows(item)} {'went' if options.execute else _verb(item, 'go', 'goes')}"
+        for item in forgotten.gone.items()
     ]
     lines += [
-        f"  {_rows(one)} {_verb(one, 'stay', 'stays')} without it"
-        for one in forgotten.changed.items()
+        f"  {_rows(item)} {_verb(item, 'stay', 'stays')} without it"
+        for item in forgotten.changed.items()
     ]
     tell(
         answer,
@@ -57,12 +57,12 @@ def _forget(options: Namespace, engine: Engine) -> int:
     return 0
 
 
-def _rows(found: tuple[str, int]) -> str:
-    return f"{counted(found[1], 'row')} of {found[0]}"
+def _rows(row_count: tuple[str, int]) -> str:
+    return f"{counted(row_count[1], 'row')} of {row_count[0]}"
 
 
-def _verb(found: tuple[str, int], many: str, one: str) -> str:
-    return one if found[1] == 1 else many
+def _verb(row_count: tuple[str, int], many: str, singular: str) -> str:
+    return singular if row_count[1] == 1 else many
 
 
 def _summary(lines: list[str], *, executed: bool, owed: bool) -> list[str]:
@@ -121,7 +121,7 @@ def _read(source: str) -> str:
 def _lines(counts: dict[str, int], *, executed: bool) -> list[str]:
     if not counts:
         return ["it is in no row"]
-    rows = [f"  {_rows(one)}" for one in sorted(counts.items())]
+    rows = [f"  {_rows(count)}" for count in sorted(counts.items())]
     if not executed:
         return ["it is in", *rows, "nothing was changed: --execute takes it out"]
     return [

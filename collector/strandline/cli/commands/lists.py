@@ -96,9 +96,15 @@ def _all(options: Namespace, settings: Settings, kind: str) -> tuple[list[Json],
 
 def _asked_of_api(ask: Ask, options: Namespace) -> Json:
     """Return the parameters of what the options ask for."""
-    given = vars(options)
-    parameters: Json = {"q": given["text"]} if "text" in given else _filters(options)
-    return parameters | _job_named(ask, given["job"]) if given.get("job") else parameters
+    options_by_name = vars(options)
+    parameters: Json = (
+        {"q": options_by_name["text"]} if "text" in options_by_name else _filters(options)
+    )
+    return (
+        parameters | _job_named(ask, options_by_name["job"])
+        if options_by_name.get("job")
+        else parameters
+    )
 
 
 def _job_named(ask: Ask, text: str) -> Json:
@@ -112,9 +118,9 @@ def _job_named(ask: Ask, text: str) -> Json:
 def _filters(options: Namespace) -> Json:
     states = ",".join(sorted(_asked_states(options)))
     times = {"since": options.since, "until": options.until, "asOf": options.as_of}
-    given = {name: time and time.isoformat() for name, time in times.items()}
+    filters = {name: time and time.isoformat() for name, time in times.items()}
     labels = {name: getattr(options, name) for name in LABELS if hasattr(options, name)}
-    return {"namespace": options.namespace, "state": states or None} | given | labels
+    return {"namespace": options.namespace, "state": states or None} | filters | labels
 
 
 def _asked_states(options: Namespace) -> frozenset[str]:
@@ -163,19 +169,19 @@ def _filter(options: Namespace, now: int) -> Filter:
     return Filter(options.namespace, _asked_states(options), since, until, past, *labels)
 
 
-def _writer(one: Json) -> str:
-    return str(one["latestWrite"]["job"]["name"]) if one["latestWrite"] else ""
+def _writer(dataset: Json) -> str:
+    return str(dataset["latestWrite"]["job"]["name"]) if dataset["latestWrite"] else ""
 
 
-def _write_state(one: Json) -> str:
-    return "DROPPED" if one.get("droppedAt") else _run("latestWrite", "state")(one)
+def _write_state(dataset: Json) -> str:
+    return "DROPPED" if dataset.get("droppedAt") else _run("latestWrite", "state")(dataset)
 
 
 def _run(key: str, name: str) -> Callable[[Json], str]:
     """Return the cell of a run that an item holds, or is."""
 
-    def cell(one: Json) -> str:
-        run = one[key] if key else one
+    def cell(item: Json) -> str:
+        run = item[key] if key else item
         value = "" if run is None else run.get(name) or ""
         return short_time(value) if name.endswith("At") else one_line(value)
 
@@ -188,16 +194,16 @@ def _reason(key: str) -> Callable[[Json], str]:
     Where it has none, how many below it failed.
     """
 
-    def cell(one: Json) -> str:
-        run = (one[key] if key else one) or {}
+    def cell(item: Json) -> str:
+        run = (item[key] if key else item) or {}
         failed = f"{run['failedChildren']} below it failed" if run.get("failedChildren") else ""
         return one_line(run.get("error") or failed)
 
     return cell
 
 
-def _found(one: Json) -> str:
-    return f"{one['matched']}: {one_line(one['text'])}" if one.get("text") else one["matched"]
+def _found(hit: Json) -> str:
+    return f"{hit['matched']}: {one_line(hit['text'])}" if hit.get("text") else hit["matched"]
 
 
 NOUNS: Mapping[str, str] = {
@@ -210,8 +216,8 @@ JOB_COLUMNS: Mapping[str, Callable[[Json], str]] = {
     "STATE": _run("latestRun", "state"),
     "STARTED": _run("latestRun", "startedAt"),
     "ENDED": _run("latestRun", "endedAt"),
-    "JOB": lambda one: one["name"],
-    "NAMESPACE": lambda one: one["namespace"],
+    "JOB": lambda item: item["name"],
+    "NAMESPACE": lambda item: item["namespace"],
     "REASON": _reason("latestRun"),
 }
 DATASET_COLUMNS: Mapping[str, Callable[[Json], str]] = {
@@ -219,21 +225,21 @@ DATASET_COLUMNS: Mapping[str, Callable[[Json], str]] = {
     "WRITTEN BY": _writer,
     "STATE": _write_state,
     "ENDED": _run("latestWrite", "endedAt"),
-    "NAMESPACE": lambda one: one["namespace"],
+    "NAMESPACE": lambda item: item["namespace"],
 }
 RUN_COLUMNS: Mapping[str, Callable[[Json], str]] = {
     "STATE": _run("", "state"),
     "STARTED": _run("", "startedAt"),
     "ENDED": _run("", "endedAt"),
-    "JOB": lambda one: str(one["job"]["name"]),
-    "RUN": lambda one: one["runId"],
+    "JOB": lambda item: str(item["job"]["name"]),
+    "RUN": lambda item: item["runId"],
     "REASON": _reason(""),
 }
 SEARCH_COLUMNS: Mapping[str, Callable[[Json], str]] = {
-    "KIND": lambda one: "table" if one["type"] == "dataset" else one["type"],
-    "FOUND": lambda one: one["label"],
+    "KIND": lambda item: "table" if item["type"] == "dataset" else item["type"],
+    "FOUND": lambda item: item["label"],
     "IN": _found,
-    "NAMESPACE": lambda one: one["namespace"],
+    "NAMESPACE": lambda item: item["namespace"],
 }
 run_jobs = run_list("jobs", JOB_COLUMNS)
 run_datasets = run_list("datasets", DATASET_COLUMNS)

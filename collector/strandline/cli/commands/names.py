@@ -42,7 +42,9 @@ def run(options: Namespace, settings: Settings) -> int:
         raise ParameterError(f"invalid regular expression: {error.pattern!r}: {error}") from None
     finally:
         engine.dispose()
-    rows = [{"namespace": one.namespace, "name": one.name, "becomes": one.stripped} for one in plan]
+    rows = [
+        {"namespace": rule.namespace, "name": rule.name, "becomes": rule.stripped} for rule in plan
+    ]
     if not tell_list(
         options,
         {"applied": options.apply, "datasets": rows},
@@ -61,11 +63,11 @@ def _list(engine: Engine, options: Namespace) -> int:
         count = joined_count(connection)
     rows = [
         {
-            "namespace": one.namespace,
-            "name": one.name,
-            "alsoCalled": [other._asdict() for other in one.others],
+            "namespace": alias.namespace,
+            "name": alias.name,
+            "alsoCalled": [other._asdict() for other in alias.others],
         }
-        for one in joined
+        for alias in joined
     ]
     answer = {"patterns": patterns, "datasets": rows, "complete": more is None}
     cut = "" if more is None else f"the first {len(rows)}; --limit shows more"
@@ -113,11 +115,11 @@ def _listed(
     patterns: list[str], joined: list[JoinedNames], count: int, more: str | None
 ) -> list[str]:
     lines = [f"stripped from paths: {pattern}" for pattern in patterns]
-    for one in joined:
-        lines.append(f"{one.namespace} {one.name}")
+    for alias in joined:
+        lines.append(f"{alias.namespace} {alias.name}")
         lines += [
             f"  also {other.namespace} {other.name}  ({', '.join(other.reasons)})"
-            for other in one.others
+            for other in alias.others
         ]
     if more is not None:
         lines.append(
@@ -138,17 +140,17 @@ def _plan(connection: Connection, options: Namespace) -> list[Renaming]:
         if options.apply:
             apply_patterns(connection, options.patterns)
         return plan
-    one, other = (
+    first, other = (
         (getattr(options, namespace), getattr(options, name)) for namespace, name in NAMED
     )
-    plan = planned_alias(connection, one, other)
+    plan = planned_alias(connection, first, other)
     if options.apply:
-        apply_alias(connection, one, other)
+        apply_alias(connection, first, other)
     return plan
 
 
 def _lines(plan: list[Renaming], *, is_applied: bool) -> list[str]:
-    lines = [f"{one.namespace} {one.name} -> {one.stripped}" for one in plan] or [
+    lines = [f"{rule.namespace} {rule.name} -> {rule.stripped}" for rule in plan] or [
         "no dataset changes its name"
     ]
     return lines if is_applied or not plan else [*lines, "nothing is changed yet: say --apply"]

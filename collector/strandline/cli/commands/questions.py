@@ -100,14 +100,14 @@ def _read(node: Json) -> list[str]:
     return [f"it was last read {_time(node['lastReadAt'])} by {by['job']}"] if by else []
 
 
-def _impact_row(one: Json, name: str) -> Sequence[str]:
-    by = one["lastReadBy"]["job"] if one["lastReadBy"] else one["lastRunState"] or ""
-    when = _time(one["lastReadAt"] or one["lastRunAt"])
-    dependency = one["dependency"] or "as a whole"
-    kind = "table" if one["type"] == "dataset" else one["type"]
-    name += f"  (dropped {_time(one['droppedAt'])})" if one.get("droppedAt") else ""
-    name += "  (not in its newest schema)" if one.get("inSchema") is False else ""
-    return kind, name, dependency, str(one["distance"]), ", ".join(one["owners"]), when, by
+def _impact_row(entity: Json, name: str) -> Sequence[str]:
+    by = entity["lastReadBy"]["job"] if entity["lastReadBy"] else entity["lastRunState"] or ""
+    when = _time(entity["lastReadAt"] or entity["lastRunAt"])
+    dependency = entity["dependency"] or "as a whole"
+    kind = "table" if entity["type"] == "dataset" else entity["type"]
+    name += f"  (dropped {_time(entity['droppedAt'])})" if entity.get("droppedAt") else ""
+    name += "  (not in its newest schema)" if entity.get("inSchema") is False else ""
+    return kind, name, dependency, str(entity["distance"]), ", ".join(entity["owners"]), when, by
 
 
 def _time(moment: str | None) -> str:
@@ -157,7 +157,7 @@ def _called(node: Json, label: str) -> str:
 def run_changes(options: Namespace, settings: Settings) -> int:
     """Print what came and went."""
     times = {
-        name: given.isoformat() if (given := vars(options)[name]) else None
+        name: value.isoformat() if (value := vars(options)[name]) else None
         for name in ("since", "until")
     }
     names = ("node", "direction", "depth", "granularity", "limit", "state", *SELECTED)
@@ -188,20 +188,20 @@ def _change_lines(answer: Json) -> None:
     )
 
 
-def _change(one: Json, names: Mapping[str, str]) -> str:
-    if one["id"]:
-        kind = {"dataset": "table ", "column": "column "}.get(one["kind"], "")
-        return f"{kind}{names[one['id']]}{_types(one)}"
+def _change(change: Json, names: Mapping[str, str]) -> str:
+    if change["id"]:
+        kind = {"dataset": "table ", "column": "column "}.get(change["kind"], "")
+        return f"{kind}{names[change['id']]}{_types(change)}"
     how = [
-        one["transform"] and f"= {one['transform']}",
-        one["dependency"] and f"({one['dependency']})",
-        one["job"] and f"by {names[one['job']]}",
+        change["transform"] and f"= {change['transform']}",
+        change["dependency"] and f"({change['dependency']})",
+        change["job"] and f"by {names[change['job']]}",
     ]
-    return " ".join([f"{names[one['source']]} -> {names[one['target']]}", *filter(None, how)])
+    return " ".join([f"{names[change['source']]} -> {names[change['target']]}", *filter(None, how)])
 
 
-def _types(one: Json) -> str:
-    types = [text for name in ("before", "after") if (text := one.get(name))]
+def _types(change: Json) -> str:
+    types = [text for name in ("before", "after") if (text := change.get(name))]
     return f" ({' -> '.join(types)})" if types else ""
 
 

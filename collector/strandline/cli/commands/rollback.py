@@ -44,17 +44,17 @@ def run(options: Namespace, settings: Settings) -> int:
         def decide(
             connection: Connection, model: Model, now: float
         ) -> tuple[Sequence[Fact], tuple[dict[str, Any], list[str]]]:
-            found = _planned(connection, model, options)
-            back = RolledBack(found.group, found.tables, found.barrier or 0, now)
-            outside = jobs_outside(connection, found.tables, found.jobs)
-            answer = plan_answer(found) | {"outside": [outside_answer(one) for one in outside]}
+            rollback = _planned(connection, model, options)
+            back = RolledBack(rollback.group, rollback.tables, rollback.barrier or 0, now)
+            outside = jobs_outside(connection, rollback.tables, rollback.jobs)
+            answer = plan_answer(rollback) | {"outside": [outside_answer(job) for job in outside]}
             if options.done:
-                lines = _begun(found, running_jobs(model, found), unchecked)
+                lines = _begun(rollback, running_jobs(model, rollback), unchecked)
                 return [back], (answer | {"unchecked": unchecked}, lines)
             words = in_words(connection, model, outside)
-            called = {":".join(table): model.call(table) for table in found.tables}
-            called |= {":".join(job): job[1] for job in found.jobs}
-            return [], (answer, [*_lines(found, called), *_beside(words), *_next(options)])
+            called = {":".join(table): model.call(table) for table in rollback.tables}
+            called |= {":".join(job): job[1] for job in rollback.jobs}
+            return [], (answer, [*_lines(rollback, called), *_beside(words), *_next(options)])
 
         answer, lines = follower.decide(decide)
     tell(answer, lambda: lines, as_json=options.json)
@@ -64,9 +64,9 @@ def run(options: Namespace, settings: Settings) -> int:
 def _refuse_unmet(follower: Follower, options: Namespace, tables: LakeTables) -> list[str]:
     """Refuse steps whose conditions do not hold; return why others cannot be checked here."""
     with follower.question(EVERYTHING) as (connection, model):
-        found = _planned(connection, model, options)
+        rollback = _planned(connection, model, options)
         table = table_called(connection, model, options.table)
-    unmet, unchecked = Executor(follower, Open(table, options.barrier, found), tables).unmet()
+    unmet, unchecked = Executor(follower, Open(table, options.barrier, rollback), tables).unmet()
     if unmet:
         raise RefusedError(f"the plan is not carried out: {'; '.join(unmet)}", "not_done")
     return unchecked
@@ -83,8 +83,8 @@ def _planned(
     lost = {job_called(model, text): newest + 1 for text in options.lost_state}
     stored = stored_tables(connection, descendants(model, table))
 
-    def exists(one: Table, snapshot: str) -> bool:
-        return tables is None or tables.has(stored[one], snapshot)
+    def exists(table: Table, snapshot: str) -> bool:
+        return tables is None or tables.has(stored[table], snapshot)
 
     return plan(model, table, options.barrier, exists, lost, stored)
 
@@ -126,8 +126,8 @@ def _opened(connection: Connection, model: Model, options: Namespace, tables: La
     return Open(table, options.barrier, _planned(connection, model, options, tables))
 
 
-def _restart(found: Plan) -> str:
-    return f"start these jobs now, in this order: {', '.join(name for _, name in found.jobs)}"
+def _restart(plan: Plan) -> str:
+    return f"start these jobs now, in this order: {', '.join(name for _, name in plan.jobs)}"
 
 
 def _say(line: str) -> None:
@@ -135,10 +135,10 @@ def _say(line: str) -> None:
     sys.stdout.flush()  # a process that is killed has reported what is done
 
 
-def _begun(found: Plan, running: Sequence[str], unchecked: Sequence[str]) -> list[str]:
-    where = f"barrier {found.barrier}" if found.barrier is not None else "the base tables"
+def _begun(plan: Plan, running: Sequence[str], unchecked: Sequence[str]) -> list[str]:
+    where = f"barrier {plan.barrier}" if plan.barrier is not None else "the base tables"
     begun = (
-        f"generation {found.generation} of group {found.group} has begun: its versions go "
+        f"generation {plan.generation} of group {plan.group} has begun: its versions go "
         f"on from {where}"
     )
     return [
@@ -167,25 +167,25 @@ def _next(options: Namespace) -> list[str]:
     ]
 
 
-def _lines(found: Plan, called: Called) -> list[str]:
+def _lines(plan: Plan, called: Called) -> list[str]:
     lines = [
         (
-            f"{found.kind} plan {_where(found)}; then generation {found.generation} of "
-            f"group {found.group} begins"
+            f"{plan.kind} plan {_where(plan)}; then generation {plan.generation} of "
+            f"group {plan.group} begins"
         )
     ]
-    for number, step in enumerate(found.steps, 1):
+    for number, step in enumerate(plan.steps, 1):
         lines.append(f"{number:3}. {step.action} {called.get(step.target, step.target)}")
         lines.append(f"       when {step.before}; done when {step.after}")
         lines += [f"       {line}" for line in _by_hand(step)]
     return lines
 
 
-def _where(found: Plan) -> str:
+def _where(plan: Plan) -> str:
     return (
-        f"back to barrier {found.barrier}"
-        if found.barrier is not None
-        else f"from the base tables: {found.why}"
+        f"back to barrier {plan.barrier}"
+        if plan.barrier is not None
+        else f"from the base tables: {plan.why}"
     )
 
 

@@ -27,7 +27,7 @@ def run(options: Namespace, settings: Settings) -> int:
             published = list(publish(connection, tables, options.catalog))
     finally:
         engine.dispose()
-    answer = [{"table": one.name, "rows": one.rows} for one in published]
+    answer = [{"table": table.name, "rows": table.rows} for table in published]
     tell(answer, lambda: list(map(_line, published)), as_json=options.json)
     return 0
 

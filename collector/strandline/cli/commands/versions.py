@@ -54,27 +54,27 @@ def _of_database(
 def _lines(answer: dict[str, Any], names: Sequence[str]) -> list[str]:
     width = max(map(len, names))
     tables = [
-        f"  {name:{width}}  snapshot {one['snapshotId']}  {_version(one)}".rstrip()
-        for name, one in zip(names, answer["tables"], strict=True)
+        f"  {name:{width}}  snapshot {table['snapshotId']}  {_version(table)}".rstrip()
+        for name, table in zip(names, answer["tables"], strict=True)
     ]
     head = f"{answer['consistency']}: {PROMISES[answer['consistency']]}"
     no_strong = [f"not strong: {answer['reason']}"] if "reason" in answer else []
     reasons = dict.fromkeys(
-        one["reason"] for one in answer["blockedBy"]
+        blocker["reason"] for blocker in answer["blockedBy"]
     )  # once, however many tables a job writes
     return [head, *tables, *no_strong, *(f"blocked by {reason}" for reason in reasons)]
 
 
-def _version(one: dict[str, Any]) -> str:
-    if "observed" in one:
-        return "its inputs were observed, not proven" if one["observed"] else ""
-    if one["barrier"] is None:
+def _version(version: dict[str, Any]) -> str:
+    if "observed" in version:
+        return "its inputs were observed, not proven" if version["observed"] else ""
+    if version["barrier"] is None:
         newer = (
-            f"; {one['newerApproximate']} is newer, its id is not known"
-            if "newerApproximate" in one
+            f"; {version['newerApproximate']} is newer, its id is not known"
+            if "newerApproximate" in version
             else ""
         )
         return f"untracked: its latest snapshot, without any promise{newer}"
-    generation = f", generation {one['generation']}" if one["generation"] > 1 else ""
-    behind = f"{ago(one['lagSeconds'])} behind" if one["lagSeconds"] else "nothing newer"
-    return f"barrier {one['barrier']} of group {one['group']}{generation}, {behind}"
+    generation = f", generation {version['generation']}" if version["generation"] > 1 else ""
+    behind = f"{ago(version['lagSeconds'])} behind" if version["lagSeconds"] else "nothing newer"
+    return f"barrier {version['barrier']} of group {version['group']}{generation}, {behind}"

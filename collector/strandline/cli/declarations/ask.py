@@ -241,11 +241,11 @@ def names_arguments(parser: ArgumentParser) -> None:
     for name in ("namespace", "name", "other_namespace", "other_name"):
         join.add_argument(name)
     kinds.add_parser("jobs", help="list jobs whose names differ only in a date, an id or a number")
-    for one in (strip, join):
-        one.add_argument(
+    for command in (strip, join):
+        command.add_argument(
             "--apply", action="store_true", help="apply the change; otherwise only print it"
         )
-        one.add_argument(
+        command.add_argument(
             "--json",
             action="store_const",
             dest="format",

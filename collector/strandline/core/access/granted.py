@@ -54,7 +54,7 @@ class Access:
         fit = [part for part in self.parts if part.may(scope)]
         if not fit:
             return Access(self.who, self.scopes, ())
-        shared = frozenset(one for one in SCOPES if all(part.may(one) for part in fit))
+        shared = frozenset(scope for scope in SCOPES if all(part.may(scope) for part in fit))
         return Access(self.who, shared, Access.of_parts(self.who, fit).patterns)
 
     @property

@@ -27,11 +27,13 @@ class HiddenNames:
     Names that it sees come with them, because these may contain hidden ones.
     """
 
-    def __init__(self, hidden: Iterable[str], seen: Iterable[str]) -> None:
-        kept = {name for name in seen if name}
-        self._hidden = {name for name in hidden if name} - kept
+    def __init__(self, hidden: Iterable[str], names: Iterable[str]) -> None:
+        shown = {name for name in names if name}
+        self._hidden = {name for name in hidden if name} - shown
         longest_first = (
-            sorted(self._hidden | kept, key=lambda name: (-len(name), name)) if self._hidden else []
+            sorted(self._hidden | shown, key=lambda name: (-len(name), name))
+            if self._hidden
+            else []
         )
         self._pattern = _any_of(tuple(longest_first)) if longest_first else None
 
@@ -40,7 +42,7 @@ class HiddenNames:
         if self._pattern is None:
             return text
         return self._pattern.sub(
-            lambda found: HIDDEN if found[0] in self._hidden else found[0], text
+            lambda match: HIDDEN if match[0] in self._hidden else match[0], text
         )
 
 
@@ -56,7 +58,9 @@ def _shown(value: Any, access: Access, names: HiddenNames) -> Any:
             return _object(value, access, names)
         case list():
             return [
-                one for one in (_shown(item, access, names) for item in value) if one is not GONE
+                element
+                for element in (_shown(item, access, names) for item in value)
+                if element is not GONE
             ]
         case str():
             node = NODE.fullmatch(value)
@@ -72,14 +76,14 @@ def _object(value: dict[str, Any], access: Access, names: HiddenNames) -> Any:
         return GONE
     members: dict[str, Any] = {}
     left_out = 0
-    for key, one in value.items():
+    for key, member in value.items():
         node = NODE.fullmatch(key)
         if node and not access.allows_text(node[1]):
             left_out += 1
             continue
-        shown = _shown(one, access, names)
-        if isinstance(one, list):
-            left_out += len(one) - len(shown)
+        shown = _shown(member, access, names)
+        if isinstance(member, list):
+            left_out += len(member) - len(shown)
         members[names.out_of(key)] = dict(INSTEAD) if shown is GONE else shown
     return (
         members | {"hidden": _more_hidden(members.get("hidden"), left_out)} if left_out else members

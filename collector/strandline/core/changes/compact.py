@@ -84,17 +84,17 @@ def compact(changes: Iterable[EventChange], shared: SharedFacets | None = None) 
         by_kind[type(change)].append(change)
     _add_parents(by_kind, by_kind.pop(ParentsSeen, ()))
     _add_lineages(by_kind, by_kind.pop(LineageSeen, ()))
-    seen = by_kind.pop(FacetsSeen, ())
+    facet_changes = by_kind.pop(FacetsSeen, ())
     if shared is not None:
-        seen = _add_sets(by_kind, seen, shared)
-    _add_facets(by_kind, seen)
+        facet_changes = _add_sets(by_kind, facet_changes, shared)
+    _add_facets(by_kind, facet_changes)
     return Rows({kind: fold_rows(kind, rows) for kind, rows in by_kind.items() if rows})
 
 
-def _add_parents(by_kind: ByKind, seen: Iterable[ParentsSeen]) -> None:
+def _add_parents(by_kind: ByKind, changes: Iterable[ParentsSeen]) -> None:
     """Add the jobs and runs that parent facets name, each facet once."""
     newest: dict[bytes, ParentsSeen] = {}
-    for change in seen:
+    for change in changes:
         last = newest.get(change.hash)
         if last is None or last.received_at < change.received_at:
             newest[change.hash] = change
@@ -115,9 +115,9 @@ class _Span(NamedTuple):
     ran: int
 
 
-def _add_lineages(by_kind: ByKind, seen: Iterable[LineageSeen]) -> None:
+def _add_lineages(by_kind: ByKind, changes: Iterable[LineageSeen]) -> None:
     spans: dict[JobLineage, dict[int, _Span]] = defaultdict(dict)
-    for lineage, run_id, first_at, newest_at, ran in seen:
+    for lineage, run_id, first_at, newest_at, ran in changes:
         of_run = spans[lineage].get(run_id)
         if of_run is not None:
             first_at = min(first_at, of_run.first_at)
@@ -168,13 +168,13 @@ def _add_dataset(by_kind: ByKind, use: DatasetUse, first_at: int, newest_at: int
 
 
 def _add_sets(
-    by_kind: ByKind, seen: Iterable[FacetsSeen], shared: SharedFacets
+    by_kind: ByKind, changes: Iterable[FacetsSeen], shared: SharedFacets
 ) -> list[FacetsSeen]:
     """Add the sets that entities had, and return what is stored facet by facet."""
     left: list[FacetsSeen] = []
     used: dict[tuple[int, int], int] = {}
     sets: dict[int, FacetSet] = {}
-    for change in seen:
+    for change in changes:
         own, others = shared.split(change.entity_id, change.kind, change.facets)
         if own is not None:
             place = change.entity_id, own.id
@@ -205,13 +205,13 @@ def _own_body(facet: Facet) -> bytes | None:
     return facet.body if is_small or facet.key in KEPT_WITH_THE_ROW else None
 
 
-def _add_facets(by_kind: ByKind, seen: Iterable[FacetsSeen]) -> None:
+def _add_facets(by_kind: ByKind, changes: Iterable[FacetsSeen]) -> None:
     """Add the newest facet of each key of each entity, and the bodies that are stored once.
 
     Most facets lose, and no row is made of them.
     """
     entities: dict[tuple[int, int], dict[str, tuple[int, Facet]]] = defaultdict(dict)
-    for entity_id, kind, at, facets in sorted(seen, key=attrgetter("at"), reverse=True):
+    for entity_id, kind, at, facets in sorted(changes, key=attrgetter("at"), reverse=True):
         _add_winners(entities[entity_id, kind], at, facets)
     bodies = {body.hash: body for body in by_kind[FacetBody]}
     for (entity_id, kind), winners in entities.items():

@@ -263,8 +263,8 @@ def is_of_the_table(key: str, part: str) -> bool:
 def _of_the_table(facets: Facets, part: str) -> Facets:
     """Return the facets of a part of a table that are the table's as well."""
     of_table = Facets(redacted=facets.redacted)
-    of_table.update({key: one for key, one in facets.items() if is_of_the_table(key, part)})
-    of_table.stored = tuple([one for one in facets.stored if is_of_the_table(one.key, part)])
+    of_table.update({key: facet for key, facet in facets.items() if is_of_the_table(key, part)})
+    of_table.stored = tuple([facet for facet in facets.stored if is_of_the_table(facet.key, part)])
     return of_table
 
 
@@ -322,8 +322,8 @@ def owned_aliases(aliases: AliasSet | None, owns: Owns) -> AliasSet | None:
     if len(mentions) == len(aliases.mentions):
         return aliases
     ids = {other.id for other in mentions}
-    kept = tuple([alias for alias in aliases.aliases if alias.alias_id in ids])
-    if not kept:
+    owned = tuple([alias for alias in aliases.aliases if alias.alias_id in ids])
+    if not owned:
         return None
     hash_ = content_hash(aliases.hash + b"".join(id_.to_bytes(8, "big") for id_ in sorted(ids)))
-    return AliasSet(aliases.dataset_id, hash_, kept, mentions)
+    return AliasSet(aliases.dataset_id, hash_, owned, mentions)

@@ -108,8 +108,8 @@ def _changes_of_design(event: Event, job: Job, stamp: Stamp, memory: Memory) -> 
     lineage = lineage_of(memory, event, job)
     job_id, at = lineage.job.id, stamp.at
     if event.inputs is None and event.outputs is None and not lineage.uses:
-        seen = FacetsSeen(job_id, f.JOB, at, lineage.facets)
-        return EventChanges([lineage.job.between(at, at, 0, 0), seen], lineage.redacted)
+        facets_seen = FacetsSeen(job_id, f.JOB, at, lineage.facets)
+        return EventChanges([lineage.job.between(at, at, 0, 0), facets_seen], lineage.redacted)
     design_id = id_of("design", str(job_id), str(at))
     of_uses = _facets_of_uses(memory, event, lineage)
     changes: list[EventChange] = [
@@ -203,7 +203,7 @@ def _entity_facets(memory: Memory, kind: int, raw: RawFacets | None) -> Facets:
     """Return the facets of a run, an input or an output."""
     if not raw:
         return NO_FACETS
-    return Facets({key: memory.facet(kind, key, bytes(one)) for key, one in raw.items()})
+    return Facets({key: memory.facet(kind, key, bytes(facet)) for key, facet in raw.items()})
 
 
 def _facets_of_uses(memory: Memory, event: Event, lineage: JobLineage) -> dict[DatasetUse, Facets]:
@@ -276,7 +276,7 @@ def _parents_of(memory: Memory, facets: Facets) -> Parents | None:
 
 
 def _parents(memory: Memory, facet: f.Parent) -> Parents:
-    parent, root = (_mention(memory, one) for one in (facet, facet.root or facet))
+    parent, root = (_mention(memory, parent) for parent in (facet, facet.root or facet))
     (parent_job, (parent_run, _)), (root_job, (root_run, _)) = parent, root
     ids = ParentIds(parent_run, parent_job.id, root_run, root_job.id)
     return Parents(ids, tuple(dict.fromkeys((parent, root))))

@@ -123,7 +123,7 @@ class SharedFacets:
 
     def _shared(self, run_id: int, content: _Content) -> frozenset[str] | None:
         """Return the keys that another run has had with the same content, all together."""
-        shared = tuple([one for one in content if self._has_other_run(run_id, one)])
+        shared = tuple([facet for facet in content if self._has_other_run(run_id, facet)])
         if len(shared) < LEAST or not self._has_other_run(run_id, shared):
             return None
         return frozenset([key for key, _ in shared])

@@ -145,8 +145,8 @@ class Memory:
         """Return the facets in the bytes of a JSON object."""
         if raw in _EMPTY:
             return NO_FACETS
-        members = {key: bytes(one) for key, one in _MEMBERS.decode(raw).items()}
-        by_key = {key: self.facet(kind, key, one) for key, one in members.items()}
+        members = {key: bytes(facet) for key, facet in _MEMBERS.decode(raw).items()}
+        by_key = {key: self.facet(kind, key, member) for key, member in members.items()}
         # A facet that comes twice is read once, and may have a secret in what is not read.
         rest = emptied(raw, list(members.values()))
         return Facets(by_key, redacted=has_secret(rest))

@@ -79,6 +79,6 @@ def cell(value: Any) -> str:
         return ""
     if isinstance(value, str):
         return value
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+    if isinstance(value, list) and all(isinstance(element, str) for element in value):
         return ";".join(value)
     return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()

@@ -150,7 +150,7 @@ def decoded(value: bytes) -> Decoded:
 
 def _check_json(value: bytes) -> None:
     """Raise a NotJsonError for what is none, if only behind the first fault of the event."""
-    plain = _NO_NUMBER.sub(lambda found: found[1] or b"null", value)
+    plain = _NO_NUMBER.sub(lambda match: match[1] or b"null", value)
     try:
         msgspec.json.decode(plain, type=Raw)
     except RecursionError:
@@ -170,14 +170,14 @@ def _decoded(value: bytes) -> Decoded:
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:  # looking for NaN in every event would take longer than reading it
-        with_null = _NO_NUMBER.sub(lambda found: found[1] or b"null", value)
+        with_null = _NO_NUMBER.sub(lambda match: match[1] or b"null", value)
         return Decoded(_DECODER.decode(with_null), with_null)
 
 
 def _whole_characters(value: bytes) -> bytes:
     if b"\\" not in value or not _SURROGATE.search(value):
         return value
-    return _ESCAPE.sub(lambda found: b"\\ufffd" if found[2] else found[0], value)
+    return _ESCAPE.sub(lambda match: b"\\ufffd" if match[2] else match[0], value)
 
 
 def elements(body: bytes) -> list[bytes]:
@@ -207,10 +207,10 @@ def _cut(text: bytes) -> Iterator[bytes]:
         raise ValueError("it does not begin with [")
     start = end = depth = 1
     for _ in range(MOST_LOOKS):
-        found = (_SHALLOW if depth == 1 else _DEEP).match(text, end)
-        if found is None:
+        match = (_SHALLOW if depth == 1 else _DEEP).match(text, end)
+        if match is None:
             raise ValueError("the array does not end")
-        sign, end = found[1], found.end()
+        sign, end = match[1], match.end()
         if sign == b",":
             yield text[start : end - 1].strip()
             start = end
@@ -235,14 +235,14 @@ def unread(event: Event, value: bytes) -> bytes:
 def emptied(value: bytes, objects: Sequence[bytes]) -> bytes:
     """Return these bytes with `{}` for each of the JSON objects in them, mostly in this order."""
     rest, end = [], 0
-    for one in objects:
-        if one[:1] != b"{":
+    for text in objects:
+        if text[:1] != b"{":
             continue
-        start = value.find(one[:64], end)  # looking for all of it would take ten times as long
-        if start < 0 or not value.startswith(one, start):
+        start = value.find(text[:64], end)  # looking for all of it would take ten times as long
+        if start < 0 or not value.startswith(text, start):
             return _emptied_in_any_order(value, objects)
         rest.append(value[end:start])
-        end = start + len(one)
+        end = start + len(text)
     return b"{}".join([*rest, value[end:]])
 
 
@@ -253,9 +253,9 @@ def _emptied_in_any_order(value: bytes, objects: Sequence[bytes]) -> bytes:
     """
     if len(objects) * len(value) > MOST_LOOKED_AT:
         return value
-    for one in objects:
-        if one[:1] == b"{":
-            value = value.replace(one, b"{}", 1)
+    for text in objects:
+        if text[:1] == b"{":
+            value = value.replace(text, b"{}", 1)
     return value
 
 

@@ -447,10 +447,12 @@ class Facets(dict[str, Facet]):
 
     __slots__ = ("redacted", "stored")
 
-    def __init__(self, found: Mapping[str, Facet] | None = None, *, redacted: bool = False) -> None:
-        found = found or {}
-        super().__init__({key: facet for key, facet in found.items() if facet.value is not None})
-        self.stored: Sequence[Facet] = tuple(found.values())
+    def __init__(
+        self, facets: Mapping[str, Facet] | None = None, *, redacted: bool = False
+    ) -> None:
+        facets = facets or {}
+        super().__init__({key: facet for key, facet in facets.items() if facet.value is not None})
+        self.stored: Sequence[Facet] = tuple(facets.values())
         self.redacted = redacted or any(facet.redacted for facet in self.stored)
 
     def value(self, key: str) -> Any:

@@ -197,10 +197,10 @@ def _redact_object(
     for member, value in members.items():
         is_value = names_secret and member in _LABELLED
         inner = place._replace(hidden=True) if is_value else place
-        kept = strings[member]
-        while kept in redacted:  # two hidden names
-            kept += f" {len(redacted) + 1}"
-        redacted[kept] = _redact(value, member, inner, strings)
+        text = strings[member]
+        while text in redacted:  # two hidden names
+            text += f" {len(redacted) + 1}"
+        redacted[text] = _redact(value, member, inner, strings)
     return redacted
 
 

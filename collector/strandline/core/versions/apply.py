@@ -146,7 +146,7 @@ def _link(model: Model, place: GroupJob) -> None:
         model.abandoned.pop(table, None)
         _only_declared(model, table)
         _own(model, table, place)
-    if any(model.group_of.get(one) == place.group for one in place.reads - place.writes):
+    if any(model.group_of.get(table) == place.group for table in place.reads - place.writes):
         model.group(place.group).ingested -= place.writes
     for table in place.reads:
         model.readers.setdefault(table, set()).add(place.job)
@@ -163,7 +163,7 @@ def _own(model: Model, table: Table, place: GroupJob) -> None:
     What batch jobs make of tables outside is as untracked as these.
     """
     if place.batch and not any(
-        model.group_of.get(one) == place.group for one in place.reads - place.writes
+        model.group_of.get(table) == place.group for table in place.reads - place.writes
     ):
         return
     owned = len(model.writers[table]) == 1 or table not in model.group_of
@@ -206,7 +206,7 @@ def _belong(model: Model, table: Table, group: str) -> None:
     model.done.setdefault(table, Completions())
     for job in sorted(model.readers.get(table, ())) if new else ():
         place = model.places[job]
-        if place.batch and any(one not in model.group_of for one in place.writes):
+        if place.batch and any(write not in model.group_of for write in place.writes):
             _link(model, place)
 
 
@@ -234,7 +234,7 @@ def _commit(model: Model, fact: facts.BarrierCommitted) -> None:
     place, (reads, writes) = _who_committed(model, fact)
     if place is None or fact.group not in (None, place.group):
         return  # barriers of another group than the job's
-    used = tuple([_renamed(one, table) for table, one in zip(reads, fact.used, strict=True)])
+    used = tuple([_renamed(read, table) for table, read in zip(reads, fact.used, strict=True)])
     if fact.stated:
         _complete_stated(model, place, fact, used, writes)
     if not fact.stated or (used and _counts_batches(fact)):
@@ -264,8 +264,8 @@ def _complete_stated(
     writes: tuple[Table, ...],
 ) -> None:
     """The commit itself says its barrier."""
-    for one in used:
-        _complete_root(model, place, one, fact)
+    for use in used:
+        _complete_root(model, place, use, fact)
     if not used and _counts_batches(fact):
         _ingest(model, place, writes)
     for table, snapshot in zip(writes, fact.written, strict=True):
@@ -288,7 +288,7 @@ def _ingest(model: Model, place: GroupJob, writes: Iterable[Table]) -> None:
         return
     for table in writes:
         readers = (model.places[job] for job in model.readers.get(table, ()) if job != place.job)
-        if table not in group.ingested and any(_reads(model, one, table) for one in readers):
+        if table not in group.ingested and any(_reads(model, reader, table) for reader in readers):
             group.ingested.add(table)
 
 
@@ -332,7 +332,7 @@ def _who_committed(
 ) -> tuple[GroupJob | None, ReadAndWritten]:
     """The job's place, and the tables that it read and wrote, under their shared names."""
     named = (
-        tuple([one.table for one in fact.used]),
+        tuple([use.table for use in fact.used]),
         tuple([snapshot.table for snapshot in fact.written]),
     )
     place = model.places.get(fact.job)

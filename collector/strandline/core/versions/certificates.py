@@ -39,7 +39,11 @@ def certify(model: Model, readings: Iterable[Reading]) -> Certificate:
     answered = sorted(readings, key=lambda reading: reading.table)
     entries: dict[tuple[Table, str], Entry] = {}
     for barrier in sorted({reading.barrier for reading in answered}):
-        shown = {one.table: one.snapshot for one in answered if one.barrier == barrier}
+        shown = {
+            completion.table: completion.snapshot
+            for completion in answered
+            if completion.barrier == barrier
+        }
         waiting = list(shown)
         choice = newest_choice(model, waiting, barrier, shown) or {}
         while waiting:
@@ -48,18 +52,21 @@ def certify(model: Model, readings: Iterable[Reading]) -> Certificate:
             if (table, entry["snapshotId"]) not in entries:
                 entries[table, entry["snapshotId"]] = entry
                 sources = model.sources(table)
-                inputs = {one.table for one in choice[table].used}
+                inputs = {use.table for use in choice[table].used}
                 waiting.extend(sorted(sources & inputs & choice.keys()))
-    answer = tuple(_named(one.table, one.snapshot) | {"barrier": one.barrier} for one in answered)
+    answer = tuple(
+        _named(completion.table, completion.snapshot) | {"barrier": completion.barrier}
+        for completion in answered
+    )
     return Certificate(answer, tuple(entries[key] for key in sorted(entries)))
 
 
 def _entry(choice: Mapping[Table, Completion], table: Table) -> Entry:
     completion = choice[table]
     used = {
-        one.table: _shown(choice, one)
-        for one in completion.used
-        if one.table != table and one.exact and not one.lookup
+        use.table: _shown(choice, use)
+        for use in completion.used
+        if use.table != table and use.exact and not use.lookup
     }
     inputs = [_named(source, used[source]) for source in sorted(used)]
     return _named(table, completion.snapshot) | {"barrier": completion.barrier, "inputs": inputs}
@@ -140,14 +147,14 @@ def _disagreements(document: Mapping[str, Any], chosen: dict[tuple[str, str], En
     return faults
 
 
-def _differs(wanted: Mapping[str, Any], found: Entry | None, role: str) -> list[str]:
-    if found is None:
+def _differs(wanted: Mapping[str, Any], entry: Entry | None, role: str) -> list[str]:
+    if entry is None:
         return [f"{wanted['name']}: {role} without an entry"]
-    if found["snapshotId"] != wanted["snapshotId"]:
+    if entry["snapshotId"] != wanted["snapshotId"]:
         return [
             (
                 f"{wanted['name']}: {role} is {wanted['snapshotId']}, "
-                f"the version has {found['snapshotId']}"
+                f"the version has {entry['snapshotId']}"
             )
         ]
     return []

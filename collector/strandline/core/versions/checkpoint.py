@@ -95,8 +95,10 @@ def start_up(model: Model, job: Job) -> tuple[int, dict[Table, str]] | None:
     sources = {table for table in place.reads - place.writes if _is_shared(model, table)}
     others = {other for table in sources for other in model.jobs_at(table)} - {job}
     tables = sources.union(*(model.places[other].writes for other in others))
-    of_group = sorted(one for one in tables if model.group_of.get(one) == place.group)
-    for barrier in sorted({one for one in versions(model, of_group).values() if one}, reverse=True):
+    of_group = sorted(table for table in tables if model.group_of.get(table) == place.group)
+    for barrier in sorted(
+        {version for version in versions(model, of_group).values() if version}, reverse=True
+    ):
         snapshots = _consumed(model, sources, others, barrier)
         if snapshots is not None:
             return barrier, snapshots
@@ -114,16 +116,16 @@ def _consumed(
 
     None when one is not known.
     """
-    found: dict[Table, str] = {}
+    snapshots: dict[Table, str] = {}
     for other in sorted(others):
         for sink in model.places[other].writes:
             completion = model.done[sink].of.get(barrier) if sink in model.done else None
-            found |= _read_of(sources, completion.used) if completion else {}
-    found |= snapshots_at(
+            snapshots |= _read_of(sources, completion.used) if completion else {}
+    snapshots |= snapshots_at(
         {table: model.done[table] for table in sources if table in model.done}, barrier
     )
-    return found if found and found.keys() == sources else None
+    return snapshots if snapshots and snapshots.keys() == sources else None
 
 
 def _read_of(sources: Collection[Table], used: Iterable[Used]) -> dict[Table, str]:
-    return {one.table: one.snapshot for one in used if one.table in sources}
+    return {use.table: use.snapshot for use in used if use.table in sources}

@@ -90,7 +90,9 @@ class _Lineage:
             chosen = self.chosen.get(table)
             candidates = self.model.done[table].candidates(self.barrier)
             self.candidates[table] = [
-                one for one in candidates if chosen is None or one.snapshot == chosen
+                candidate
+                for candidate in candidates
+                if chosen is None or candidate.snapshot == chosen
             ]
             for candidate in self.candidates[table]:
                 inputs = _inputs(self.model, table, candidate)
@@ -112,7 +114,10 @@ class _Lineage:
             fitting = [
                 candidate
                 for candidate in left[table]
-                if all(self._fits(table, candidate, one, left[one]) for one in neighbours)
+                if all(
+                    self._fits(table, candidate, neighbour, left[neighbour])
+                    for neighbour in neighbours
+                )
             ]
             if len(fitting) < len(left[table]):
                 left[table] = fitting
@@ -137,11 +142,11 @@ def _inputs(model: Model, table: Table, candidate: Completion) -> list[Used]:
     """Return the inputs of a snapshot that carry its barrier too."""
     group = model.group_of.get(table)
     return [
-        one
-        for one in candidate.used
-        if one.exact
-        and not one.lookup
-        and one.table != table
-        and model.group_of.get(one.table) == group
-        and candidate.barrier in model.done[one.table]
+        use
+        for use in candidate.used
+        if use.exact
+        and not use.lookup
+        and use.table != table
+        and model.group_of.get(use.table) == group
+        and candidate.barrier in model.done[use.table]
     ]

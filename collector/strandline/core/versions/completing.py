@@ -42,7 +42,7 @@ def let_go(model: Model, group: str, table: Table, barrier: int) -> None:
     model.of_former[group, table] = max(barrier, model.of_former.get((group, table), barrier))
     if model.group_of.get(table) == group:
         dropped = model.done[table].drop_up_to(barrier)
-        model.changed.extend([(table, one) for one in dropped])
+        model.changed.extend([(table, barrier) for barrier in dropped])
 
 
 def contradicted(model: Model, table: Table, completion: Completion) -> bool:
@@ -58,7 +58,9 @@ def _differs(model: Model, table: Table, completion: Completion, used: Used) -> 
     done = model.done[used.table]
     if completion.barrier not in done:
         return False
-    return not any(done.carries(one, completion.barrier) for one in (used.shows, used.snapshot))
+    return not any(
+        done.carries(snapshot, completion.barrier) for snapshot in (used.shows, used.snapshot)
+    )
 
 
 def take_back(model: Model, table: Table, completion: Completion) -> None:

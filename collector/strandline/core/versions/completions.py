@@ -110,7 +110,10 @@ class Completions:
             self.carried.setdefault(completion.snapshot, []).append(barrier)
             return True
         candidates = self.candidates(barrier)
-        known = next((one for one in candidates if one.snapshot == completion.snapshot), None)
+        known = next(
+            (candidate for candidate in candidates if candidate.snapshot == completion.snapshot),
+            None,
+        )
         if known is None:
             self.carried.setdefault(completion.snapshot, []).append(barrier)
         elif completion.tells_more(known):
@@ -127,7 +130,9 @@ class Completions:
     def retract(self, completion: Completion) -> None:
         """Take a candidate back: what it was derived from, or stated to be made from, is not so."""
         barrier = completion.barrier
-        candidates = [one for one in self.candidates(barrier) if one is not completion]
+        candidates = [
+            candidate for candidate in self.candidates(barrier) if candidate is not completion
+        ]
         self._drop(completion)
         if candidates:
             self._put(barrier, candidates)
@@ -141,7 +146,7 @@ class Completions:
 
     def first(self, barrier: int) -> float:
         """Return when the first of the snapshots that carry `barrier` was committed."""
-        return min(one.committed for one in self.candidates(barrier))
+        return min(candidate.committed for candidate in self.candidates(barrier))
 
     def after(self, barrier: int | None) -> Iterator[int]:
         """The barriers after `barrier` (after none: all), ascending."""
@@ -159,12 +164,12 @@ class Completions:
         what an earlier one carries stays.
         """
         for later in list(self.after(barrier)):
-            self.discarded |= {one.snapshot for one in self.candidates(later)}
+            self.discarded |= {candidate.snapshot for candidate in self.candidates(later)}
             self._remove(later)
         for later in [one for one in self.withheld if one > barrier]:
             self.discarded |= {held.snapshot for held in self.withheld.pop(later)}
         del self.order[bisect_right(self.order, barrier) :]
-        self.discarded -= {kept.snapshot for kept in self.of.values()}
+        self.discarded -= {completion.snapshot for completion in self.of.values()}
         self.fenced |= set(over)
         self.rolled_back_at, self.generation = at, generation
         self.forgotten = min(self.forgotten, barrier + 1)  # what comes after it is done anew
@@ -179,7 +184,9 @@ class Completions:
             self._remove(barrier)
             self.forgotten = barrier + 1
         del self.order[:place]
-        self.withheld = {one: held for one, held in self.withheld.items() if one >= before}
+        self.withheld = {
+            barrier: held for barrier, held in self.withheld.items() if barrier >= before
+        }
 
     def last_before(self, at: float) -> int | None:
         """Return the greatest barrier with a snapshot from before a moment or from a cut.
@@ -190,7 +197,10 @@ class Completions:
             (
                 barrier
                 for barrier in reversed(self.order)
-                if any(one.committed < at or one.job is None for one in self.candidates(barrier))
+                if any(
+                    candidate.committed < at or candidate.job is None
+                    for candidate in self.candidates(barrier)
+                )
             ),
             None,
         )

@@ -80,15 +80,15 @@ def _readers(places: Mapping[Table, _CutPlace]) -> dict[Table, list[Table]]:
 def _offending_source(places: Mapping[Table, _CutPlace], table: Table) -> Table | None:
     place = places[table]
     read = place.read[place.at].items()
-    return next((source for source, seen in read if seen != places[source].at), None)
+    return next((source for source, snapshot in read if snapshot != places[source].at), None)
 
 
 def _move_back(places: Mapping[Table, _CutPlace], table: Table, source: Table) -> Table:
     """Move the table, or the source that it read, back to where they may fit; return which."""
     place = places[table]
-    seen = place.read[place.at][source]
-    if seen < places[source].at:
-        places[source].at = seen
+    snapshot = place.read[place.at][source]
+    if snapshot < places[source].at:
+        places[source].at = snapshot
         return source
     place.at = _last_within(place, source, places[source].at)
     return table

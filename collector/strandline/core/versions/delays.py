@@ -101,14 +101,15 @@ def _commits(model: Model, table: Table, barrier: int) -> dict[Table, float]:
     A table's time is never before that of its own inputs.
     """
     birth = model.group(model.group_of[table]).births[barrier]
-    found: dict[Table, float] = {}
-    completed = [one for one in upstream(model, table) if barrier in model.done[one]]
-    for one in upstream_first(model, completed):
+    commits: dict[Table, float] = {}
+    completed = [source for source in upstream(model, table) if barrier in model.done[source]]
+    for member in upstream_first(model, completed):
         ready = max(
-            (found[source] for source in model.sources(one) if source in found), default=birth
+            (commits[source] for source in model.sources(member) if source in commits),
+            default=birth,
         )
-        found[one] = max(model.done[one].of[barrier].committed, ready)
-    return found
+        commits[member] = max(model.done[member].of[barrier].committed, ready)
+    return commits
 
 
 def _latest_input(

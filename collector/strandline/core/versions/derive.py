@@ -71,12 +71,12 @@ def settle(model: Model) -> None:
 def cut_back(model: Model, table: Table) -> None:
     """Forget the steps that a rollback of `table` undid."""
     done = model.done[table]
-    kept = done.of[done.last].committed if done.last is not None else float("-inf")
+    committed_until = done.of[done.last].committed if done.last is not None else float("-inf")
     for job in model.writers.get(table, ()):
         steps = model.steps.get(job)
         if steps is None:
             continue
-        for step in [step for step in steps.of.values() if step.committed > kept]:
+        for step in [step for step in steps.of.values() if step.committed > committed_until]:
             _forget(model, steps, step)
         queries = {query for query, _ in steps.of}
         steps.queries = {query: at for query, at in steps.queries.items() if query in queries}
@@ -92,12 +92,12 @@ def forget_steps(model: Model, job: Job) -> None:
 def _step(
     place: GroupJob, fact: BarrierCommitted, used: tuple[Used, ...], tables: tuple[Table, ...]
 ) -> Step:
-    inputs = [one for one in used if one.table not in tables]
+    inputs = [use for use in used if use.table not in tables]
     lookups = frozenset(one.table for one in inputs if one.lookup)
     ends: dict[Table, set[str]] = {}
-    for one in inputs:
-        if one.table not in lookups:
-            ends.setdefault(one.table, set()).add(one.shows if one.exact else "")
+    for read in inputs:
+        if read.table not in lookups:
+            ends.setdefault(read.table, set()).add(read.shows if read.exact else "")
     own = {table: min(ids) for table, ids in ends.items() if len(ids) == 1 and "" not in ids}
     outputs: dict[Table, Completion] = {}
     for number, table in enumerate(tables):
@@ -112,17 +112,17 @@ def _step(
         lookups,
         frozenset(one.table for one in inputs if one.skipped_changes),
         outputs,
-        {one.table: one.shows if one.exact else "" for one in used if one.table in tables},
+        {use.table: use.shows if use.exact else "" for use in used if use.table in tables},
         written_tables=tables,
     )
 
 
 def _output(place: GroupJob, fact: BarrierCommitted, number: int) -> Completion:
-    one = fact.written[number]
-    committed = fact.committed if one.at is None else one.at
+    written = fact.written[number]
+    committed = fact.committed if written.at is None else written.at
     return Completion(
-        fact.barrier, one.snapshot, one.parent, place.job, fact.started, committed, (), fact.batch,
-        fact.run, derived=True, query=fact.query,
+        fact.barrier, written.snapshot, written.parent, place.job, fact.started, committed, (),
+        fact.batch, fact.run, derived=True, query=fact.query,
     )  # fmt: skip
 
 
@@ -174,21 +174,21 @@ def _base_snapshots(model: Model, group: Group, step: Step) -> dict[Table, str]:
     states = [step.states[table] for table in step.outputs]
     if not states or any(state.broken or state.unsure for state in states):
         return {}
-    found: dict[Table, str] = {}
+    snapshots: dict[Table, str] = {}
     waiting = [*states[0].stands.items()]
-    seen = set(waiting)
+    queued = set(waiting)
     for table, snapshot in waiting:
         if table in group.bases:
-            if found.setdefault(table, snapshot) != snapshot:
+            if snapshots.setdefault(table, snapshot) != snapshot:
                 return {}
             continue
         made_by = model.made.get((table, snapshot))
         made = model.steps[made_by[0]].of[made_by[1]].states if made_by is not None else {}
         if table in made:
-            between = made[table].stands.items() - seen
-            seen |= between
+            between = made[table].stands.items() - queued
+            queued |= between
             waiting.extend(between)
-    return found
+    return snapshots
 
 
 def _follow(model: Model, place: GroupJob, table: Table, barrier: int) -> None:
@@ -270,11 +270,11 @@ def _barriers_of(
 ) -> set[int]:
     """Return the barriers that the last snapshot which a step made of a table carries."""
     last = step.written_to(table)[-1]
-    if not all(one.exact for one in step.written_to(table)):
+    if not all(write.exact for write in step.written_to(table)):
         return set()
     if last.restores is not None:
         carried = model.done[table].carried.get(last.restores, ())
-        return {one for one in carried if barrier is None or one == barrier}
+        return {candidate for candidate in carried if barrier is None or candidate == barrier}
     state = step.states[table]
     if step.is_run:
         if model.places[step.job].batch and not (last.replaces or last.completes):
@@ -288,16 +288,16 @@ def _barriers_of(
     if not inputs or not _moved(model, step, table, inputs):
         return set()
     began = model.steps[step.job].queries[step.key[0]]
-    if any(began < model.reused.get(one, began) for one in inputs):
+    if any(began < model.reused.get(read, began) for read in inputs):
         return set()  # its table shows rows of another one that had the name
-    return _barriers_at(model, {one: state.stands[one] for one in inputs}, barrier)
+    return _barriers_at(model, {read: state.stands[read] for read in inputs}, barrier)
 
 
 def _states_its_barrier(model: Model, step: Step, table: Table) -> bool:
     """Return whether nothing contradicts the barrier that a commit states."""
     return any(
-        one.snapshot == step.outputs[table].snapshot and not one.derived
-        for one in model.done[table].candidates(step.fact.barrier)
+        candidate.snapshot == step.outputs[table].snapshot and not candidate.derived
+        for candidate in model.done[table].candidates(step.fact.barrier)
     )
 
 
@@ -309,36 +309,36 @@ def _inputs(model: Model, place: GroupJob, step: Step, table: Table) -> set[Tabl
     """
     state = step.states[table]
     consumed = (state.stands.keys() | state.unsure) - place.writes
-    of_group = {one for one in place.reads if model.group_of.get(one) == place.group}
+    of_group = {read for read in place.reads if model.group_of.get(read) == place.group}
     counted = consumed | (of_group - place.writes - model.steps[step.job].lookups)
     if not counted <= state.stands.keys():
         return None
-    if any(model.group_of.get(one) != place.group for one in counted):
+    if any(model.group_of.get(read) != place.group for read in counted):
         return None
     return counted
 
 
 def _moved(model: Model, step: Step, table: Table, inputs: set[Table]) -> bool:
     """Return whether the micro-batch is known to have consumed something; a flush has not."""
-    if any(step.began.get(one, at) != at for one, at in step.own.items() if one in inputs):
+    if any(step.began.get(table, at) != at for table, at in step.own.items() if table in inputs):
         return True
     if step.key[1] == 0 and not step.began:
         return True
     was = stood_before(model, step, table)
     stands = step.states[table].stands
-    return any(was.get(one, stands[one]) != stands[one] for one in inputs)
+    return any(was.get(read, stands[read]) != stands[read] for read in inputs)
 
 
 def _barriers_at(model: Model, stands: dict[Table, str], barrier: int | None) -> set[int]:
     """The barriers that all these snapshots carry."""
-    carried = [model.done[one].carried.get(at, []) for one, at in stands.items()]
+    carried = [model.done[table].carried.get(at, []) for table, at in stands.items()]
     fewest = min(carried, key=len)
     if barrier is not None:
         fewest = [barrier] if barrier in fewest else []
     return {
-        one
-        for one in fewest
-        if all(model.done[table].carries(at, one) for table, at in stands.items())
+        barrier
+        for barrier in fewest
+        if all(model.done[table].carries(at, barrier) for table, at in stands.items())
     }
 
 
@@ -350,10 +350,10 @@ def _barriers_of_run(
     A run that read its own table counts it as an input, unless its author asserts completeness.
     """
     named = step.own.keys() | step.unsure
-    inputs = {one for one in named if model.group_of.get(one) == place.group}
+    inputs = {table for table in named if model.group_of.get(table) == place.group}
     if not inputs or inputs & step.unsure or inputs & step.began.keys():
         return set()
-    barriers = _barriers_at(model, {one: step.own[one] for one in inputs}, barrier)
+    barriers = _barriers_at(model, {read: step.own[read] for read in inputs}, barrier)
     if table in step.itself and not step.is_complete(table):
         barriers &= set(model.done[table].carried.get(step.itself[table], ()))
     return barriers

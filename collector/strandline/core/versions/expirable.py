@@ -132,9 +132,9 @@ def _group_pin(model: Model, table: Table) -> Iterator[Pin]:
     """Pin what an answer over all streams of the group shows, whose pipelines may be apart."""
     group = model.group_of[table]
     tables = [
-        one
-        for one, name in model.group_of.items()
-        if name == group and model.is_tracked(one) and not model.is_batch_table(one)
+        table
+        for table, name in model.group_of.items()
+        if name == group and model.is_tracked(table) and not model.is_batch_table(table)
     ]
     barrier = version(model, tables)
     if barrier not in (None, version(model, [table])) and barrier in model.done[table]:
@@ -187,5 +187,5 @@ def main_ancestry(parents: Mapping[str, str], head: str) -> tuple[list[str], lis
     line.reverse()
     if len(line) == len(parents):
         return line, []
-    seen = set(line)
-    return line, [snapshot for snapshot in parents if snapshot not in seen]
+    visited = set(line)
+    return line, [snapshot for snapshot in parents if snapshot not in visited]

@@ -43,12 +43,12 @@ class Tables:
         """The same without one of them."""
         return Tables(self.reads - {table}, self.writes - {table})
 
-    def renamed(self, one: Table, other: Table) -> "Tables":
+    def renamed(self, old: Table, other: Table) -> "Tables":
         """The same with another name for one of them; itself where it does not have that."""
-        if one not in self.reads | self.writes:
+        if old not in self.reads | self.writes:
             return self
         reads, writes = (
-            frozenset(other if table == one else table for table in of)
+            frozenset(other if table == old else table for table in of)
             for of in (self.reads, self.writes)
         )
         return Tables(reads, writes)
@@ -124,17 +124,17 @@ class GroupJob:
         self.of_run, self.last_tables = NO_TABLES, ((), ())
         self.run, self.since, self.ended = run, at, ended
 
-    def rename(self, one: Table, other: Table) -> None:
+    def rename(self, old: Table, other: Table) -> None:
         """Let the place say another name of a table."""
         self.of_run, self.of_before = (
-            self.of_run.renamed(one, other),
-            self.of_before.renamed(one, other),
+            self.of_run.renamed(old, other),
+            self.of_before.renamed(old, other),
         )
         self.announced, self.effective = (
-            self.announced.renamed(one, other),
-            self.effective.renamed(one, other),
+            self.announced.renamed(old, other),
+            self.effective.renamed(old, other),
         )
-        self.connected = frozenset(other if table == one else table for table in self.connected)
+        self.connected = frozenset(other if table == old else table for table in self.connected)
         self.last_tables = ((), ())
 
     def repeats(self, fact: BarrierCommitted, tables: ReadAndWritten) -> bool:

@@ -52,8 +52,8 @@ def pipeline(model: Model, tables: Iterable[Table], barrier: int) -> tuple[set[T
 
 def version(model: Model, tables: Iterable[Table], up_to: float = inf) -> int | None:
     """Return the greatest barrier, `up_to` at most, that the pipelines of `tables` completed."""
-    found = version_and_pipeline(model, tables, up_to)
-    return found[0] if found is not None else None
+    answer = version_and_pipeline(model, tables, up_to)
+    return answer[0] if answer is not None else None
 
 
 def version_and_pipeline(
@@ -78,17 +78,17 @@ def version_and_pipeline(
 
 def versions(model: Model, tables: Iterable[Table]) -> dict[Table, int | None]:
     """Return the version of each table alone; tables of one pipeline share the work."""
-    found: dict[Table, int | None] = {}
+    versions_of: dict[Table, int | None] = {}
     for table in tables:
-        if table in found or table not in model.done:
+        if table in versions_of or table not in model.done:
             continue
         together = version_and_pipeline(model, [table])
         if together is None:
-            found[table] = None
+            versions_of[table] = None
         else:
             barrier, connected = together
-            found |= dict.fromkeys(connected, barrier)
-    return found
+            versions_of |= dict.fromkeys(connected, barrier)
+    return versions_of
 
 
 def _settle(model: Model, place: GroupJob) -> None:

@@ -132,11 +132,11 @@ class Model:
 
         Thousands of barriers share it, and a lookup by it compares no texts.
         """
-        found = self.names.get(named)
-        if found is None:
-            found = (intern(named[0]), named[1])
-            self.names[found] = found
-        return found
+        known = self.names.get(named)
+        if known is None:
+            known = (intern(named[0]), named[1])
+            self.names[known] = known
+        return known
 
     def has(self, table: Table) -> bool:
         """Return whether anything is known of a table of this name."""
@@ -148,10 +148,10 @@ class Model:
 
     def group(self, name: str) -> Group:
         """The group of this name, made at first mention."""
-        found = self.groups.get(name)
-        if found is None:
-            found = self.groups[name] = Group(name)
-        return found
+        known = self.groups.get(name)
+        if known is None:
+            known = self.groups[name] = Group(name)
+        return known
 
     def group_at(self, table: Table) -> Group | None:
         """The group that the table belongs to, if it belongs to any."""
@@ -253,11 +253,11 @@ class Model:
 
     def sinks(self, table: Table) -> set[Table]:
         """The tracked tables of the same group that are made from `table`."""
-        found: set[Table] = set()
+        tables: set[Table] = set()
         for job in self.readers.get(table, ()):
             place = self.places[job]
-            found |= {sink for sink in self.links(place) if sink in place.writes and sink != table}
-        return found
+            tables |= {sink for sink in self.links(place) if sink in place.writes and sink != table}
+        return tables
 
     def unplaced(self) -> list[GroupJob]:
         """Return the running jobs without a commit whose start has not been decided.
@@ -280,8 +280,10 @@ class Model:
             return fact
         return replace(
             fact,
-            reads=tuple([one for one in fact.reads if fact.at >= self.reused.get(one, -inf)]),
-            writes=tuple([one for one in fact.writes if fact.at >= self.reused.get(one, -inf)]),
+            reads=tuple([read for read in fact.reads if fact.at >= self.reused.get(read, -inf)]),
+            writes=tuple(
+                [write for write in fact.writes if fact.at >= self.reused.get(write, -inf)]
+            ),
         )
 
     def wants(self, fact: Fact) -> bool:
@@ -344,24 +346,24 @@ class Model:
 
 def descendants(model: Model, table: Table) -> list[Table]:
     """`table` and every tracked table made from it, upstream first."""
-    found: dict[Table, None] = {}
+    tables: dict[Table, None] = {}
     waiting = [table]
     while waiting:
-        one = waiting.pop()
-        if one not in found:
-            found[one] = None
-            waiting.extend(sorted(model.sinks(one)))
-    return upstream_first(model, list(found))
+        member = waiting.pop()
+        if member not in tables:
+            tables[member] = None
+            waiting.extend(sorted(model.sinks(member)))
+    return upstream_first(model, list(tables))
 
 
 def upstream(model: Model, table: Table) -> set[Table]:
     """`table` and every tracked table that it is made from."""
-    found, waiting = {table}, [table]
+    tables, waiting = {table}, [table]
     while waiting:
-        new = model.sources(waiting.pop()) - found
-        found |= new
+        new = model.sources(waiting.pop()) - tables
+        tables |= new
         waiting.extend(new)
-    return found
+    return tables
 
 
 def lacking(model: Model, tables: Iterable[Table], barrier: int) -> list[Table]:

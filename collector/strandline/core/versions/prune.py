@@ -53,7 +53,7 @@ def _needed(model: Model, group: Group, tables: list[Table]) -> int | None:
         return None
     common = _common(model, group, histories)
     return (
-        min((common, *[one for one in positions if one is not None]))
+        min((common, *[position for position in positions if position is not None]))
         if common is not None
         else None
     )

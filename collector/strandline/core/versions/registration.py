@@ -90,7 +90,7 @@ def _refuse_cycle(model: Model, job: Job, tables: Tables) -> None:
         for table in theirs.reads:
             made_from.setdefault(table, set()).update(theirs.writes - {table})
     targets = tables.reads - tables.writes
-    waiting, seen = sorted(tables.writes), set(tables.writes)
+    waiting, visited = sorted(tables.writes), set(tables.writes)
     while waiting:
         for downstream in made_from.get(waiting.pop(), ()):
             if downstream in targets or downstream in tables.writes:
@@ -98,6 +98,6 @@ def _refuse_cycle(model: Model, job: Job, tables: Tables) -> None:
                     f"{job[1]}: reads {downstream[1]}, which is made from what it writes: a cycle",
                     "cycle",
                 )
-            if downstream not in seen:
-                seen.add(downstream)
+            if downstream not in visited:
+                visited.add(downstream)
                 waiting.append(downstream)

@@ -72,16 +72,18 @@ def plan(
     group = model.group(model.group_of[table])
     _refuse_unknown(model, table, group, barrier)
     tables = descendants(model, table)
-    jobs = tuple(dict.fromkeys(job for one in tables if (job := model.writer(one)) is not None))
-    found = newest_restorable(model, tables, jobs, barrier, exists, retained or {})
+    jobs = tuple(dict.fromkeys(job for table in tables if (job := model.writer(table)) is not None))
+    barrier_found = newest_restorable(model, tables, jobs, barrier, exists, retained or {})
     generation = group.generation + 1
-    reached = {one: (stored or {}).get(one, StoredTable(model.call(one))) for one in tables}
-    if found is not None:
-        steps = _incremental(model, reached, jobs, found, generation)
-        return Plan("incremental", group.name, found, generation, tuple(tables), jobs, steps)
+    reached = {table: (stored or {}).get(table, StoredTable(model.call(table))) for table in tables}
+    if barrier_found is not None:
+        steps = _incremental(model, reached, jobs, barrier_found, generation)
+        return Plan(
+            "incremental", group.name, barrier_found, generation, tuple(tables), jobs, steps
+        )
     _refuse_root(model, table, barrier, tables)
-    cleared = [one for one in tables if model.sources(one)]
-    steps = _full(model, {one: reached[one] for one in cleared}, jobs, generation)
+    cleared = [table for table in tables if model.sources(table)]
+    steps = _full(model, {table: reached[table] for table in cleared}, jobs, generation)
     names = ", ".join(map(model.call, tables))
     why = (
         f"there is no barrier up to {barrier} that {names} all have and whose state "
@@ -124,7 +126,7 @@ def newest_restorable(
     for candidate in model.done[tables[0]].up_to(barrier):
         if oldest is not None and candidate < oldest:
             return None
-        if all(_has(model, one, candidate, exists) for one in tables):
+        if all(_has(model, table, candidate, exists) for table in tables):
             return candidate
     return None
 

@@ -64,7 +64,9 @@ class Step:
     @property
     def committed(self) -> float:
         """The time at which its last output was committed."""
-        return max((one.committed for one in self.outputs.values()), default=self.fact.committed)
+        return max(
+            (output.committed for output in self.outputs.values()), default=self.fact.committed
+        )
 
     @property
     def when(self) -> tuple[float, str]:
@@ -90,7 +92,7 @@ class Step:
 
     def replaces(self, table: Table) -> bool:
         """Return whether nothing is left of the rows that were in the table before."""
-        return all(one.replaces or one.completes for one in self.written_to(table))
+        return all(write.replaces or write.completes for write in self.written_to(table))
 
     def is_complete(self, table: Table) -> bool:
         """Return whether the author asserts that the table shows the state of its inputs."""

@@ -106,13 +106,13 @@ def strong(model: Model, tables: Sequence[Table]) -> list[Reading]:
     """
     _refuse_untracked(model, tables)
     _refuse_groups(model, tables)
-    found = version_and_pipeline(model, tables)
-    while found is not None:
-        barrier, connected = found
+    answer = version_and_pipeline(model, tables)
+    while answer is not None:
+        barrier, connected = answer
         choice = newest_choice(model, [*sorted(tables), *sorted(connected)], barrier)
         if choice is not None:
             return [reading(model, table, choice[table]) for table in tables]
-        found = version_and_pipeline(model, tables, barrier - 1)
+        answer = version_and_pipeline(model, tables, barrier - 1)
     raise RefusedError(_why_no_version(model, tables), "no_version")
 
 
@@ -171,10 +171,11 @@ def refuse_stale(
     call: Callable[[Table], str] = itemgetter(1),
 ) -> None:
     """Raise unless every reading is within the bound: bounded staleness never waits."""
-    for one in readings:
-        if one.lag(now) > max_lag:
+    for reading in readings:
+        lag = reading.lag(now)
+        if lag > max_lag:
             words = (
-                f"{call(one.table)}: version {one.barrier} is {one.lag(now):.1f} s behind, "
+                f"{call(reading.table)}: version {reading.barrier} is {lag:.1f} s behind, "
                 f"more than {max_lag:g} s"
             )
             raise RefusedError(words, "lag")
@@ -192,7 +193,7 @@ def held_by(
     for table in tables:
         if table in model.done:
             groups.setdefault(model.group_of[table], []).append(table)
-    found: dict[Table, Holder] = {}
+    holders: dict[Table, Holder] = {}
     for name, of_group in groups.items():
         barrier = answered.get(name, version(model, of_group))
         missing = model.group(name).first_after(barrier)
@@ -202,19 +203,19 @@ def held_by(
         if len(connected) > LONG_PIPELINE:
             continue
         for table in lacking(model, connected, missing):
-            found[table] = _holder(model, table, missing)
-    return list(found.values())
+            holders[table] = _holder(model, table, missing)
+    return list(holders.values())
 
 
 def weakly_held_by(model: Model, readings: Iterable[Reading]) -> list[Holder]:
     """Return the most upstream jobs that keep weakly read tables from their next barrier."""
-    found: dict[Table, Holder] = {}
-    for one in readings:
-        missing = model.group(one.group).first_after(one.barrier)
-        if missing is not None and missing not in model.done[one.table]:
-            for table in lacking(model, upstream(model, one.table), missing):
-                found[table] = _holder(model, table, missing)
-    return list(found.values())
+    holders: dict[Table, Holder] = {}
+    for reading in readings:
+        missing = model.group(reading.group).first_after(reading.barrier)
+        if missing is not None and missing not in model.done[reading.table]:
+            for table in lacking(model, upstream(model, reading.table), missing):
+                holders[table] = _holder(model, table, missing)
+    return list(holders.values())
 
 
 def _holder(model: Model, table: Table, barrier: int) -> Holder:

@@ -75,8 +75,8 @@ def _after(model: Model, step: Step, table: Table) -> TableState:
     if left is not None and base is not None and base.snapshot == left.snapshot:
         return _next(model, step, left, goes_on=True)
     idle = _idle_before(model, step, table)
-    for one in idle:
-        base = _next(model, one, base, goes_on=one is not idle[0])
+    for stream in idle:
+        base = _next(model, stream, base, goes_on=stream is not idle[0])
     after = _next(model, step, base, goes_on=bool(idle))
     return replace(after, broken=after.broken or unknown)
 
@@ -102,7 +102,7 @@ def _next(model: Model, step: Step, base: TableState | None, *, goes_on: bool) -
     if base is None:
         return _without_base(model, step)
     broken = base.broken or _fault(model, step, base, goes_on=goes_on)
-    stands = {one: at for one, at in base.stands.items() if one not in step.unsure}
+    stands = {table: at for table, at in base.stands.items() if table not in step.unsure}
     unsure = (base.unsure - step.own.keys()) | step.unsure
     return TableState(stands | step.own, unsure, broken, base.snapshot)
 

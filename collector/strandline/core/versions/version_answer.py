@@ -39,11 +39,11 @@ class VersionAnswer:
     refused: RefusedError | None = None
 
 
-def answer_versions(model: Model, tables: Sequence[Table], asked: Asked) -> VersionAnswer:
+def answer_versions(model: Model, tables: Sequence[Table], consistency: Asked) -> VersionAnswer:
     """Return the answer over `tables`, or raise a RefusedError."""
-    if asked == "cut":
+    if consistency == "cut":
         return VersionAnswer("cut")
-    if asked == "weak":
+    if consistency == "weak":
         readings = weak(model, tables)
         return VersionAnswer(
             "weak", readings, weakly_held_by(model, readings), _certificate(model, readings)
@@ -52,7 +52,7 @@ def answer_versions(model: Model, tables: Sequence[Table], asked: Asked) -> Vers
         readings = strong(model, tables)
         certificate = _certificate(model, readings)
     except RefusedError as error:
-        if asked == "strong":
+        if consistency == "strong":
             raise
         return VersionAnswer("cut", holders=held_by(model, tables), refused=error)
     return VersionAnswer("strong", readings, held_by(model, tables, readings), certificate)

@@ -89,14 +89,16 @@ def job_proposal(
 def owners_and_tags(facets: Mapping[str, Any]) -> Json:
     """`ownership` and `globalTags`, where an event states them."""
     aspects: Json = {}
-    owners = [str(one["name"]) for one in _list(facets, "ownership", "owners") if one.get("name")]
+    owners = [
+        str(owner["name"]) for owner in _list(facets, "ownership", "owners") if owner.get("name")
+    ]
     if owners:
         listed = [{"owner": user_urn(name), "type": "DATAOWNER"} for name in dict.fromkeys(owners)]
         aspects["ownership"] = {"owners": listed, "lastModified": {"time": 0, "actor": ACTOR}}
     tags = [
-        _tag(one)
-        for one in _list(facets, "tags", "tags")
-        if one.get("key") and not one.get("field")
+        _tag(tag)
+        for tag in _list(facets, "tags", "tags")
+        if tag.get("key") and not tag.get("field")
     ]
     if tags:
         aspects["globalTags"] = {"tags": [{"tag": tag_urn(name)} for name in dict.fromkeys(tags)]}
@@ -108,9 +110,9 @@ def _list(facets: Mapping[str, Any], key: str, of: str) -> list[Json]:
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
-def _tag(one: Json) -> str:
-    value = one.get("value")
-    return str(one["key"]) if value in (None, True, "true", "") else f"{one['key']}:{value}"
+def _tag(tag: Json) -> str:
+    value = tag.get("value")
+    return str(tag["key"]) if value in (None, True, "true", "") else f"{tag['key']}:{value}"
 
 
 def input_output(state: JobState, urns: "DatasetUrns") -> Json:
@@ -309,9 +311,9 @@ def schema_proposal(dataset: DatasetRecord, urns: DatasetUrns, platform: str) ->
     )
 
 
-def _fields(one: Json, above: str) -> Iterable[Json]:
-    path = f"{above}.{one.get('name')}" if above else str(one.get("name"))
-    native = str(one.get("type") or "unknown")
+def _fields(field: Json, above: str) -> Iterable[Json]:
+    path = f"{above}.{field.get('name')}" if above else str(field.get("name"))
+    native = str(field.get("type") or "unknown")
     column: Json = {
         "fieldPath": path,
         "nativeDataType": native,
@@ -319,10 +321,10 @@ def _fields(one: Json, above: str) -> Iterable[Json]:
         "recursive": False,
     }
     column["type"] = {"type": {f"com.linkedin.schema.{_type_of(native)}": {}}}
-    if one.get("description"):
-        column["description"] = str(one["description"])
+    if field.get("description"):
+        column["description"] = str(field["description"])
     yield column
-    for inner in one.get("fields") or ():
+    for inner in field.get("fields") or ():
         if isinstance(inner, dict):
             yield from _fields(inner, path)
 

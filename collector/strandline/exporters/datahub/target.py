@@ -190,14 +190,14 @@ class RestEmitter:
 
     def send(self, proposals: Sequence[Proposal]) -> None:
         """Upsert, and wait until DataHub has stored it."""
-        for entity_type, group in groupby(proposals, key=lambda one: one.entity_type):
+        for entity_type, group in groupby(proposals, key=lambda proposal: proposal.entity_type):
             for batch in _apart(list(group)):
                 body = [
                     {
-                        "urn": one.urn,
-                        **{name: _valued(value) for name, value in one.aspects.items()},
+                        "urn": proposal.urn,
+                        **{name: _valued(value) for name, value in proposal.aspects.items()},
                     }
-                    for one in batch
+                    for proposal in batch
                 ]
                 self._client.send(
                     "POST", f"/openapi/v3/entity/{entity_type}?async=false", orjson.dumps(body)

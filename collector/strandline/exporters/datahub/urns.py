@@ -193,5 +193,5 @@ def orchestrator_of(
 
     The configured one, else the first in its events.
     """
-    stated = next((one for one in (configured, integration, engine) if one), None)
+    stated = next((name for name in (configured, integration, engine) if name), None)
     return (stated or producer.rstrip("/").rpartition("/")[2] or "spark").lower()

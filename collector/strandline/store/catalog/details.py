@@ -101,20 +101,20 @@ def run_detail(connection: Connection, run_id: str, now: int, job: Node | None =
 
     An id that is no UUID may need its job.
     """
-    found = [row for row in runs_called(connection, run_id) if job is None or row.job_id == job.id]
-    if not found:
+    rows = [row for row in runs_called(connection, run_id) if job is None or row.job_id == job.id]
+    if not rows:
         raise NotFoundError(f"unknown run: {run_id!r}")
-    if len(found) > 1:
-        jobs = [node_text("job", row.job_namespace, row.job_name) for row in found]
+    if len(rows) > 1:
+        jobs = [node_text("job", row.job_namespace, row.job_name) for row in rows]
         raise AmbiguousError(f"several jobs have a run {run_id!r}", jobs)
-    shown = run_answer(found[0], now)
+    shown = run_answer(rows[0], now)
     return shown | {
-        "facets": merged_facets(connection, RUN, [found[0].id]),
-        "quarantined": quarantined(connection, RUN, [found[0].id]),
-        "inputs": _links(connection, found[0].id, SOURCE),
-        "outputs": _links(connection, found[0].id, SINK),
-        **outcomes(connection, {found[0].id: shown["state"] == "FAIL"})[found[0].id],
-        **_with_children(connection, found[0].id),
+        "facets": merged_facets(connection, RUN, [rows[0].id]),
+        "quarantined": quarantined(connection, RUN, [rows[0].id]),
+        "inputs": _links(connection, rows[0].id, SOURCE),
+        "outputs": _links(connection, rows[0].id, SINK),
+        **outcomes(connection, {rows[0].id: shown["state"] == "FAIL"})[rows[0].id],
+        **_with_children(connection, rows[0].id),
     }
 
 

@@ -72,22 +72,22 @@ def event_filter(
 class Matcher:
     """A filter on a store: clauses for the rows, and a look into the events that are left."""
 
-    def __init__(self, connection: Connection, asked: EventFilter, access: Access) -> None:
+    def __init__(self, connection: Connection, event_filter: EventFilter, access: Access) -> None:
         self._access = access
         self._memo = Memory(naming_of(strip_patterns(connection)))
-        self._asked = asked
+        self._asked = event_filter
         self._runs: set[int] | None = (
-            {row.id for row in runs_called(connection, asked.run_id)}
-            if asked.run_id is not None
+            {row.id for row in runs_called(connection, event_filter.run_id)}
+            if event_filter.run_id is not None
             else None
         )
-        self._job_runs = _batches_of(connection, asked.job)
-        self._names = _names_of(connection, asked.dataset)
+        self._job_runs = _batches_of(connection, event_filter.job)
+        self._names = _names_of(connection, event_filter.dataset)
         spans: list[tuple[int, int] | None] = []
         if self._runs is not None:
             spans += [_span(connection, runs, self._runs) or NEVER]
-        if asked.job is not None and not self._job_runs:
-            spans += [_span(connection, jobs, [asked.job.id])]
+        if event_filter.job is not None and not self._job_runs:
+            spans += [_span(connection, jobs, [event_filter.job.id])]
         if self._names is not None:
             spans += [_span(connection, datasets, self._names)]
         self._spans = [span for span in spans if span is not None]
@@ -139,12 +139,14 @@ class Matcher:
         if self._names is None:
             return True
         named = (
-            one
+            member
             for group in (event.inputs, event.outputs, [event.dataset])
-            for one in group or ()
-            if one
+            for member in group or ()
+            if member
         )
-        return any(self._memo.dataset(one.namespace, one.name).id in self._names for one in named)
+        return any(
+            self._memo.dataset(name.namespace, name.name).id in self._names for name in named
+        )
 
 
 def event_is_seen(event: Event, access: Access) -> bool:

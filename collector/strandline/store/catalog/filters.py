@@ -97,24 +97,24 @@ def states_called(words: Iterable[str]) -> frozenset[str]:
     ['ABORT', 'FAIL']
     """
     upper = [word.strip().upper() for word in words]
-    asked = {_WORDS.get(word, word) for word in upper}
-    if not asked or not asked <= set(STATES):
+    states = {_WORDS.get(word, word) for word in upper}
+    if not states or not states <= set(STATES):
         raise ValueError(f"is not one of {', '.join(STATES)}, or several of them with commas")
-    return frozenset(asked | ({"START"} if "RUNNING" in asked else set()))
+    return frozenset(states | ({"START"} if "RUNNING" in states else set()))
 
 
-def may_be_of(asked: Filter) -> list[ColumnElement[bool]]:
+def may_be_of(criteria: Filter) -> list[ColumnElement[bool]]:
     """Return what `runs` alone can decide of it: no run that the filter admits is left out.
 
     A run that told of no end of its own may be LOST, or have ended with the run above it.
     """
     open_ended = runs.c.state <= RUNNING
     clauses = []
-    if asked.states:
-        ranks = [rank for rank, name in enumerate(NAMES) if name in asked.states]
+    if criteria.states:
+        ranks = [rank for rank, name in enumerate(NAMES) if name in criteria.states]
         clauses.append(or_(runs.c.state.in_(ranks), open_ended))
-    if asked.since is not None:
-        clauses.append(or_(runs.c.newest_at >= asked.since, open_ended))
-    if asked.until is not None:
-        clauses.append(runs.c.first_at < asked.until)
+    if criteria.since is not None:
+        clauses.append(or_(runs.c.newest_at >= criteria.since, open_ended))
+    if criteria.until is not None:
+        clauses.append(runs.c.first_at < criteria.until)
     return [and_(*clauses)] if clauses else []

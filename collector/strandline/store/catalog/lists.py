@@ -58,7 +58,7 @@ SHARED_RUN_ID = "several jobs reported this run id; each has a run of its own"
 
 
 def datasets_page(
-    connection: Connection, asked: Filter, now: int, limit: int, after: Key | None
+    connection: Connection, criteria: Filter, now: int, limit: int, after: Key | None
 ) -> Answer:
     """Return datasets by name, each once, under its canonical name.
 
@@ -72,9 +72,11 @@ def datasets_page(
         owners = owners_of_datasets(connection, ids)
         for row in rows:
             write = writes.get(row.id)
-            written = write is not None and asked.admits(write.run)
+            written = write is not None and criteria.admits(write.run)
             is_shown = (
-                written if asked.states else written or asked.spans(row.first_at, row.newest_at)
+                written
+                if criteria.states
+                else written or criteria.spans(row.first_at, row.newest_at)
             )
             more = {
                 "latestWrite": None if write is None else write.answer(),
@@ -86,25 +88,28 @@ def datasets_page(
 
     query = select(datasets).where(
         datasets.c.id == datasets.c.canonical_id,
-        *in_namespaces(connection, datasets, asked.namespace),
+        *in_namespaces(connection, datasets, criteria.namespace),
     )
     order = Order((datasets.c.namespace, datasets.c.name))
     items: Items = shown
-    if asked.as_of is not None:
-        query = query.where(was_named(asked.as_of))
+    if criteria.as_of is not None:
+        query = query.where(was_named(criteria.as_of))
         items = _of_past(
-            placed_answer, partial(datasets_then, connection, asked=asked, moment=asked.as_of)
+            placed_answer,
+            partial(datasets_then, connection, criteria=criteria, moment=criteria.as_of),
         )
-    items = _labelled(connection, asked, placed_answer, items)
-    return order.filtered(connection, query, limit, after, items, few=asked.leaves_few)
+    items = _labelled(connection, criteria, placed_answer, items)
+    return order.filtered(connection, query, limit, after, items, few=criteria.leaves_few)
 
 
-def add_lags(connection: Connection, model: Model, page: Answer, asked: Filter, now: float) -> None:
+def add_lags(
+    connection: Connection, model: Model, page: Answer, criteria: Filter, now: float
+) -> None:
     """Add to each dataset of a page its lag now; None at a past moment."""
     tables = [(item["namespace"], item["name"]) for item in page["items"]]
     names = known_names(connection, model, tables)
     for item, table in zip(page["items"], tables, strict=True):
-        lag = lag_seconds(model, names[table], now) if asked.as_of is None else None
+        lag = lag_seconds(model, names[table], now) if criteria.as_of is None else None
         item["lagSeconds"] = lag
 
 
@@ -170,18 +175,18 @@ def _of_past(same: Callable[[Any], Answer], then: Items) -> Items:
 
 
 def _labelled(
-    connection: Connection, asked: Filter, same: Callable[[Any], Answer], items: Items
+    connection: Connection, criteria: Filter, same: Callable[[Any], Answer], items: Items
 ) -> Items:
     """Return items of the rows alone that have one of the tags and one of the owners."""
-    if not (asked.tags or asked.owners):
+    if not (criteria.tags or criteria.owners):
         return items
 
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
         nodes = [same(row) for row in rows]
-        if asked.tags:
-            nodes = tagged(connection, nodes, asked.tags)
-        if asked.owners:
-            nodes = owned(connection, nodes, asked.owners)
+        if criteria.tags:
+            nodes = tagged(connection, nodes, criteria.tags)
+        if criteria.owners:
+            nodes = owned(connection, nodes, criteria.owners)
         ids = {node["id"] for node in nodes}
         admitted = [row for row in rows if same(row)["id"] in ids]
         of_row = dict(zip([row.id for row in admitted], items(admitted), strict=True))
@@ -191,7 +196,7 @@ def _labelled(
 
 
 def jobs_page(
-    connection: Connection, asked: Filter, now: int, limit: int, after: Key | None
+    connection: Connection, criteria: Filter, now: int, limit: int, after: Key | None
 ) -> Answer:
     """Return jobs by name, each with its latest run, whose state and time a filter means.
 
@@ -208,9 +213,9 @@ def jobs_page(
         owners = owners_of_jobs(connection, ids)
         for row in rows:
             run, state = newest.get(row.id, (0, None))
-            ran = state is not None and asked.admits(state)
+            ran = state is not None and criteria.admits(state)
             if row.id not in nested and (
-                ran or (not asked.states and asked.spans(row.first_at, row.newest_at))
+                ran or (not criteria.states and criteria.spans(row.first_at, row.newest_at))
             ):
                 newest_run = None if state is None else state.answer() | more[run]
                 belonging = {
@@ -222,16 +227,16 @@ def jobs_page(
             else:
                 yield None
 
-    query = select(jobs).where(is_shown, *in_namespaces(connection, jobs, asked.namespace))
+    query = select(jobs).where(is_shown, *in_namespaces(connection, jobs, criteria.namespace))
     order = Order((jobs.c.namespace, jobs.c.name))
     items: Items = shown
-    if asked.as_of is not None:
-        query = query.where(was_mentioned(asked.as_of))
+    if criteria.as_of is not None:
+        query = query.where(was_mentioned(criteria.as_of))
         items = _of_past(
-            _named_job, partial(jobs_then, connection, asked=asked, moment=asked.as_of)
+            _named_job, partial(jobs_then, connection, criteria=criteria, moment=criteria.as_of)
         )
-    items = _labelled(connection, asked, _named_job, items)
-    return order.filtered(connection, query, limit, after, items, few=asked.leaves_few)
+    items = _labelled(connection, criteria, _named_job, items)
+    return order.filtered(connection, query, limit, after, items, few=criteria.leaves_few)
 
 
 def newest_runs(connection: Connection, job_ids: Sequence[int], now: int) -> dict[int, Answer]:
@@ -263,7 +268,7 @@ def groups_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, str]:
 def runs_page(
     connection: Connection,
     job: Node | None,
-    asked: Filter,
+    criteria: Filter,
     now: int,
     limit: int,
     after: Key | None,
@@ -278,9 +283,10 @@ def runs_page(
 
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
         states = [run_state(row, now) for row in rows]
-        wanted = [asked.admits(state) for state in states]
+        wanted = [criteria.admits(state) for state in states]
         more = outcomes(
-            connection, {row.id: one.state == "FAIL" for row, one in zip(rows, states, strict=True)}
+            connection,
+            {row.id: state.state == "FAIL" for row, state in zip(rows, states, strict=True)},
         )
         nested = nested_runs(connection, [row.id for row in rows]) if job is None else ()
         for row, is_wanted in zip(rows, wanted, strict=True):
@@ -292,7 +298,7 @@ def runs_page(
     heard_of = runs.c.newest_at.is_not(
         None
     )  # a parent of which no event came has no place among the newest
-    of_namespace = in_namespaces(connection, jobs, asked.namespace)
+    of_namespace = in_namespaces(connection, jobs, criteria.namespace)
     query = select(runs.c.id).join(jobs, jobs.c.id == runs.c.job_id)
     query = query.where(runs.c.design == 0, heard_of, *of_job, *of_namespace)
     if parent is not None:
@@ -302,22 +308,22 @@ def runs_page(
         below = select(run_parents.c.run_id).where(among(run_parents.c.parent_run_id, above))
         query = query.where(runs.c.id.in_(below))
     items: Items = shown
-    if asked.as_of is None:
-        query = query.where(*may_be_of(asked))
+    if criteria.as_of is None:
+        query = query.where(*may_be_of(criteria))
     else:
-        query = query.where(*had_run(asked, asked.as_of))
+        query = query.where(*had_run(criteria, criteria.as_of))
         then = partial(
-            runs_then, connection, asked=asked, moment=asked.as_of, of_job=job is not None
+            runs_then, connection, criteria=criteria, moment=criteria.as_of, of_job=job is not None
         )
         items = _of_past(_belonging, then)
 
     def of_page(page: Sequence[Any]) -> Iterator[Answer | None]:
-        found = _rows_of(connection, [row.id for row in page])
-        of_run = dict(zip(found, items(list(found.values())), strict=True))
+        rows = _rows_of(connection, [row.id for row in page])
+        of_run = dict(zip(rows, items(list(rows.values())), strict=True))
         return (of_run.get(row.id) for row in page)
 
     order = Order((runs.c.newest_at, runs.c.id), descending=True)
-    return order.filtered(connection, query, limit, after, of_page, few=asked.leaves_few)
+    return order.filtered(connection, query, limit, after, of_page, few=criteria.leaves_few)
 
 
 def _rows_of(connection: Connection, ids: Sequence[int]) -> dict[int, Any]:

@@ -21,11 +21,11 @@ def _newest(dialect: str) -> Select[Any]:
     return select(runs.c.job_id, runs.c.id).where(runs.c.id.in_(newest_run(dialect, "jobs")))
 
 
-def newest_run(dialect: str, given: str | None = None, most: int = 1) -> Select[Any]:
+def newest_run(dialect: str, job_id: str | None = None, most: int = 1) -> Select[Any]:
     """The id of the latest run, or of the `most` newest, of each of the given jobs, or of all."""
     run = runs.alias("run")
     of_job = select(run.c.id).where(
         run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None), run.c.design == 0
     )
     last = of_job.order_by(run.c.newest_at.desc(), run.c.id.desc()).limit(most)
-    return for_each(dialect, jobs.c.id, given, last)
+    return for_each(dialect, jobs.c.id, job_id, last)

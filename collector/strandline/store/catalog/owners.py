@@ -66,16 +66,16 @@ def _of_jobs(
     connection: Connection, job_ids: Iterable[int], latest_runs: LatestRuns, moment: int | None
 ) -> Owners:
     owners: Owners = {}
-    asked = {job: job for job in job_ids}
+    own = {job: job for job in job_ids}
     for _ in range(LEVELS):
-        stated = _stated(connection, JOB, set(asked.values()), moment)
+        stated = _stated(connection, JOB, set(own.values()), moment)
         owners |= {
-            job: stated[higher] for job, higher in asked.items() if stated.get(higher, []) != []
+            job: stated[higher] for job, higher in own.items() if stated.get(higher, []) != []
         }
-        left = {job: higher for job, higher in asked.items() if job not in owners}
+        left = {job: higher for job, higher in own.items() if job not in owners}
         parents = _parents(connection, latest_runs(list(set(left.values())))) if left else {}
-        asked = {job: parents[higher] for job, higher in left.items() if higher in parents}
-        if not asked:
+        own = {job: parents[higher] for job, higher in left.items() if higher in parents}
+        if not own:
             break
     return owners
 
@@ -113,15 +113,21 @@ def owned(
     return [
         node
         for node in nodes
-        if any(is_like(name, one) for name in owners.get(node["id"], ()) for one in patterns)
+        if any(
+            is_like(name, pattern) for name in owners.get(node["id"], ()) for pattern in patterns
+        )
     ]
 
 
 def owner_names(ownership: Any) -> list[str]:
     """Return the names in an ownership facet, each once."""
     owners = ownership.get("owners") if isinstance(ownership, Mapping) else None
-    named = [one for one in owners if isinstance(one, Mapping)] if isinstance(owners, list) else []
-    return sorted({str(one["name"]) for one in named if one.get("name")})
+    named = (
+        [owner for owner in owners if isinstance(owner, Mapping)]
+        if isinstance(owners, list)
+        else []
+    )
+    return sorted({str(owner["name"]) for owner in named if owner.get("name")})
 
 
 def _parents(connection: Connection, latest_runs: Mapping[int, int]) -> dict[int, int]:
@@ -129,5 +135,5 @@ def _parents(connection: Connection, latest_runs: Mapping[int, int]) -> dict[int
     job_of = {run: job for job, run in latest_runs.items()}
     query = select(run_parents.c.run_id, run_parents.c.parent_job_id)
     rows = connection.execute(query.where(among(run_parents.c.run_id, job_of))).all()
-    seen = seen_jobs(connection, (row.parent_job_id for row in rows))
-    return {job_of[run]: parent for run, parent in rows if parent in seen}
+    visible = seen_jobs(connection, (row.parent_job_id for row in rows))
+    return {job_of[run]: parent for run, parent in rows if parent in visible}

@@ -43,22 +43,22 @@ from strandline.store.sql.id_lists import among, among_given
 Answer = dict[str, Any]
 
 
-def had_run(asked: Filter, moment: int) -> list[ColumnElement[bool]]:
+def had_run(criteria: Filter, moment: int) -> list[ColumnElement[bool]]:
     """Return which runs had begun, and may be of the filter.
 
     What was heard of again may have been in another state then.
     """
     begun = runs.c.first_at <= moment
     clauses = [begun]
-    if asked.states:
-        ranks = [rank for rank, name in enumerate(NAMES) if name in asked.states]
+    if criteria.states:
+        ranks = [rank for rank, name in enumerate(NAMES) if name in criteria.states]
         clauses.append(
             or_(runs.c.state.in_(ranks), runs.c.state <= RUNNING, runs.c.newest_at > moment)
         )
-    if asked.since is not None:
-        clauses.append(or_(runs.c.newest_at >= asked.since, runs.c.state <= RUNNING))
-    if asked.until is not None:
-        clauses.append(runs.c.first_at < asked.until)
+    if criteria.since is not None:
+        clauses.append(or_(runs.c.newest_at >= criteria.since, runs.c.state <= RUNNING))
+    if criteria.until is not None:
+        clauses.append(runs.c.first_at < criteria.until)
     return clauses
 
 
@@ -74,24 +74,24 @@ def was_mentioned(moment: int) -> ColumnElement[bool]:
 
 
 def runs_then(
-    connection: Connection, rows: Sequence[Any], asked: Filter, moment: int, *, of_job: bool
+    connection: Connection, rows: Sequence[Any], criteria: Filter, moment: int, *, of_job: bool
 ) -> Iterator[Answer | None]:
     """Yield the answer of each of these rows of runs at the moment.
 
     None for those that it does not show.
     """
     states = past_runs(connection, [row.id for row in rows], moment)
-    failed = {run: one.state.state == "FAIL" for run, one in states.items()}
+    failed = {run: state.state.state == "FAIL" for run, state in states.items()}
     more = outcomes(connection, failed, moment)
     nested = () if of_job else nested_runs(connection, [row.id for row in rows], moment)
     for row in rows:
         state = states[row.id].state
-        shown = asked.admits(state) and row.id not in nested
+        shown = criteria.admits(state) and row.id not in nested
         yield state.answer() | seen_then(row, moment) | more[row.id] if shown else None
 
 
 def jobs_then(
-    connection: Connection, rows: Sequence[Any], asked: Filter, moment: int
+    connection: Connection, rows: Sequence[Any], criteria: Filter, moment: int
 ) -> Iterator[Answer | None]:
     """The same for a list of jobs: each with its latest run of then."""
     ids = [row.id for row in rows]
@@ -101,13 +101,13 @@ def jobs_then(
         _groups_then(connection, ids, moment),
     )
     more = outcomes(
-        connection, {one.id: one.state.state == "FAIL" for one in newest.values()}, moment
+        connection, {run.id: run.state.state == "FAIL" for run in newest.values()}, moment
     )
     parents = parent_jobs(connection, list(more))
     owners = job_owners_then(connection, ids, partial(_latest_then, connection, moment), moment)
     for row in rows:
         run = newest.get(row.id)
-        if row.id in nested or not _is_job_of(asked, row, run, moment):
+        if row.id in nested or not _is_job_of(criteria, row, run, moment):
             yield None
         else:
             newest_run = None if run is None else run.state.answer() | more[run.id]
@@ -116,31 +116,31 @@ def jobs_then(
             yield seen_then(row, moment) | belonging | {"latestRun": newest_run}
 
 
-def _is_job_of(asked: Filter, row: Any, run: PastRun | None, moment: int) -> bool:
+def _is_job_of(criteria: Filter, row: Any, run: PastRun | None, moment: int) -> bool:
     """Return true if the filter takes the job.
 
     The latest run of the moment decides or, without a state, the job's times.
     """
-    if run is not None and asked.admits(run.state):
+    if run is not None and criteria.admits(run.state):
         return True
-    return not asked.states and asked.spans(
+    return not criteria.states and criteria.spans(
         *_span(row, None if run is None else run.heard_at, moment)
     )
 
 
 def datasets_then(
-    connection: Connection, rows: Sequence[Any], asked: Filter, moment: int
+    connection: Connection, rows: Sequence[Any], criteria: Filter, moment: int
 ) -> Iterator[Answer | None]:
     """The same for a list of datasets: each with its latest write of then."""
     ids = [row.id for row in rows]
     unmade, writes = not_made_by(connection, ids, moment), past_writes(connection, ids, moment)
-    heard = heard_by(connection, ids, moment) if asked.has_span else {}
+    heard = heard_by(connection, ids, moment) if criteria.has_span else {}
     dropped = drops_then(connection, ids, moment)
     owners = owners_of_datasets(connection, ids, moment)
     for row in rows:
         write = writes.get(row.id)
-        written = write is not None and asked.admits(write.run)
-        spans = not asked.states and asked.spans(*_span(row, heard.get(row.id), moment))
+        written = write is not None and criteria.admits(write.run)
+        spans = not criteria.states and criteria.spans(*_span(row, heard.get(row.id), moment))
         more = {"latestWrite": None if write is None else write.answer()} | dropped[row.id]
         more["owners"] = owners.get(row.id, [])
         yield seen_then(row, moment) | more if (written or spans) and row.id not in unmade else None
@@ -153,12 +153,12 @@ def newest_runs_then(
 
     One that was under way counts as heard of at the moment.
     """
-    given = {"jobs": list(job_ids), "moment": moment}
-    rows = connection.execute(_newest_then(connection.dialect.name), given).all()
+    parameters = {"jobs": list(job_ids), "moment": moment}
+    rows = connection.execute(_newest_then(connection.dialect.name), parameters).all()
     states = past_runs(connection, [row.id for row in rows], moment)
     newest: dict[int, PastRun] = {}
     for job, run in rows:
-        newest[job] = max(newest.get(job, states[run]), states[run], key=lambda one: one.place)
+        newest[job] = max(newest.get(job, states[run]), states[run], key=lambda row: row.place)
     return newest
 
 
@@ -194,12 +194,12 @@ def _newest_then(dialect: str) -> CompoundSelect[Any]:
 def _groups_then(connection: Connection, job_ids: Sequence[int], moment: int) -> dict[int, Answer]:
     """`group` of each job; nothing of one that a later event put into a group."""
     query = select(job_groups.c.job_id, job_groups.c.group_name, job_groups.c.at)
-    found = {
+    groups = {
         row.job_id: row
         for row in connection.execute(query.where(among(job_groups.c.job_id, job_ids)))
     }
     of_then = {
-        job: {"group": row.group_name} if row.at <= moment else {} for job, row in found.items()
+        job: {"group": row.group_name} if row.at <= moment else {} for job, row in groups.items()
     }
     return {job: of_then.get(job, {"group": None}) for job in job_ids}
 

@@ -38,16 +38,16 @@ AT_ONCE = 1_000
 def table_called(name: str) -> str:
     """The table of this name, in any case; raises NotFoundError with the names that there are."""
     tables = {table.lower(): table for table in TABLES} | OTHER_NAMES
-    found = tables.get(name.lower())
-    if found is None:
+    table_found = tables.get(name.lower())
+    if table_found is None:
         raise NotFoundError(f"no such table: {name!r}", TABLES)
-    return found
+    return table_found
 
 
 def columns_of(connection: Connection, table: str, *, history: bool) -> list[str]:
     """The names of the table's columns."""
-    with connection.execute(text(f"{_query(table, history=history)} LIMIT 0")) as found:
-        return list(found.keys())
+    with connection.execute(text(f"{_query(table, history=history)} LIMIT 0")) as result:
+        return list(result.keys())
 
 
 def rows_of(connection: Connection, table: str, *, history: bool) -> Iterator[dict[str, Any]]:
@@ -58,8 +58,8 @@ def rows_of(connection: Connection, table: str, *, history: bool) -> Iterator[di
     places = range(1, len(columns_of(connection, table, history=history)) + 1)
     query = f"{_query(table, history=history)} ORDER BY {', '.join(map(str, places))}"
     streamed = connection.execution_options(stream_results=True, yield_per=AT_ONCE)
-    with streamed.execute(text(query)) as found:
-        for row in found.mappings():
+    with streamed.execute(text(query)) as result:
+        for row in result.mappings():
             yield {name: _as_json(name, value) for name, value in row.items()}
 
 

@@ -46,7 +46,7 @@ def events_page(
     connection: Connection,
     limit: int,
     after: tuple[Any, ...] | None,
-    asked: EventFilter | None,
+    event_filter: EventFilter | None,
     access: Access,
 ) -> tuple[Sequence[ReceivedEvent], str | None]:
     """At most `limit` events before the cursor's, and the cursor of the next page if there is one.
@@ -54,7 +54,7 @@ def events_page(
     A page of the events of a job, run or dataset may be short though it is not the last: it looks
     into so many and no more.
     """
-    matcher = Matcher(connection, asked or EventFilter(), access)
+    matcher = Matcher(connection, event_filter or EventFilter(), access)
     expansion = Expansion(connection)
     events: list[ReceivedEvent] = []
     size = 0

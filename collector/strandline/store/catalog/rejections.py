@@ -91,11 +91,11 @@ def _set_aside(connection: Connection, name: str, kind: str) -> Iterator[Rejecti
         )
 
 
-def _together(one: Rejection, other: Rejection) -> Rejection:
+def _together(first: Rejection, other: Rejection) -> Rejection:
     """Return both as one, with the newest record as the example."""
-    newest = max(one, other, key=lambda rejection: rejection.newest_at)
-    first_at = min(one.first_at, other.first_at)
-    return newest._replace(records=one.records + other.records, first_at=first_at)
+    newest = max(first, other, key=lambda rejection: rejection.newest_at)
+    first_at = min(first.first_at, other.first_at)
+    return newest._replace(records=first.records + other.records, first_at=first_at)
 
 
 def _answer(kind: Rejection) -> dict[str, Any]:

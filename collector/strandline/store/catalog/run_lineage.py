@@ -56,22 +56,26 @@ def upstream_runs(
 
     What was heard of by a moment, or all.
     """
-    found: dict[int, RunInputs] = {}
+    inputs_of: dict[int, RunInputs] = {}
     level = [run]
     for _ in range(depth + 1):
-        rows = runs_by_id(connection, [one for one in level if one not in found])
+        rows = runs_by_id(connection, [run for run in level if run not in inputs_of])
         for id_, row in rows.items():
-            found[id_] = RunInputs(row, _inputs(connection, row, moment))
-        producers = (one.producer for id_ in rows for one in found[id_].inputs)
-        level = [one for one in producers if one is not None and one not in found]
-        if not level or len(found) >= MOST_RUNS:
+            inputs_of[id_] = RunInputs(row, _inputs(connection, row, moment))
+        producers = (input_.producer for id_ in rows for input_ in inputs_of[id_].inputs)
+        level = [
+            producer for producer in producers if producer is not None and producer not in inputs_of
+        ]
+        if not level or len(inputs_of) >= MOST_RUNS:
             break
-    return list(found.values())
+    return list(inputs_of.values())
 
 
 def names_of_runs(connection: Connection, found: Iterable[RunInputs]) -> dict[int, str]:
     """The ids of all producers as they were sent, those beyond the depth too."""
-    producers = {one.producer for run in found for one in run.inputs if one.producer is not None}
+    producers = {
+        input_.producer for run in found for input_ in run.inputs if input_.producer is not None
+    }
     rows = connection.execute(select(runs.c.id, runs.c.run_id).where(among(runs.c.id, producers)))
     return {row.id: row.run_id for row in rows}
 

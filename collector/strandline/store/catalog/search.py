@@ -81,16 +81,17 @@ def search_page(
         raise OverloadError(
             "the tables of the search are being filled: try again in a minute", retry_after=30
         )
-    found = list(islice(Search(connection, text).results(after), limit + 1))
-    ids = [int(key[3]) for key, one in found[:limit] if one["type"] == "dataset"]
+    hits = list(islice(Search(connection, text).results(after), limit + 1))
+    ids = [int(key[3]) for key, hit in hits[:limit] if hit["type"] == "dataset"]
     writes = newest_writes(connection, ids, now) if ids else {}
-    items = [item | _latest_write(item, key, writes) for key, item in found[:limit]]
+    items = [item | _latest_write(item, key, writes) for key, item in hits[:limit]]
     labels = labels_of(
-        connection, [(one["namespace"], one["name"]) for one in items if one["type"] == "dataset"]
+        connection,
+        [(item["namespace"], item["name"]) for item in items if item["type"] == "dataset"],
     )
     return {
-        "items": [{"label": _label(one, labels)} | one for one in items],
-        "nextCursor": encode_cursor(found[limit - 1][0]) if len(found) > limit else None,
+        "items": [{"label": _label(item, labels)} | item for item in items],
+        "nextCursor": encode_cursor(hits[limit - 1][0]) if len(hits) > limit else None,
     }
 
 
@@ -101,9 +102,9 @@ def _latest_write(item: Answer, key: Key, writes: Mapping[int, Write]) -> Answer
     return {"latestWrite": None if write is None else write.answer()}
 
 
-def _label(one: Answer, labels: Mapping[tuple[str, str], str]) -> str:
-    name: str = one["name"]
-    return labels.get((one["namespace"], name), name) if one["type"] == "dataset" else name
+def _label(answer: Answer, labels: Mapping[tuple[str, str], str]) -> str:
+    name: str = answer["name"]
+    return labels.get((answer["namespace"], name), name) if answer["type"] == "dataset" else name
 
 
 @dataclass
@@ -139,7 +140,7 @@ class Search:
         hits = merge(*(self._hits_of(kind, after) for kind in ("dataset", "job")))
         for some in _batches(hits):
             rows = {
-                kind: self._named(kind, [id_ for *_, one, _, id_ in some if one == kind])
+                kind: self._named(kind, [id_ for *_, of, _, id_ in some if of == kind])
                 for kind in ("dataset", "job")
             }
             for size, kind, start, id_ in some:
@@ -171,7 +172,7 @@ class Search:
         return {id_: row for id_, row in rows.items() if self._matches(names.get(id_, ()))}
 
     def _matches(self, texts: Iterable[str]) -> bool:
-        return any(self.word in fold(one) for one in texts)
+        return any(self.word in fold(text) for text in texts)
 
     def _rows(self, kind: str, ids: Sequence[int]) -> dict[int, Any]:
         """Return the rows of datasets or jobs that lists show.
@@ -188,10 +189,10 @@ class Search:
             if ids
             else ()
         )
-        found = {row.id: row for row in rows}
-        for id_ in self._hidden(kind, found):
-            del found[id_]
-        return found
+        rows_by_id = {row.id: row for row in rows}
+        for id_ in self._hidden(kind, rows_by_id):
+            del rows_by_id[id_]
+        return rows_by_id
 
     def _hidden(self, kind: str, rows: Mapping[int, Any]) -> set[int]:
         if kind == "dataset":
@@ -269,13 +270,13 @@ class Search:
         for id_, row in sorted(rows.items()):
             own = (*tags.get(id_, ()), *self._tagged[kind].get(id_, ()))
             before = (*names.get(id_, ()), *(() if stage == TAG else own))
-            found = [
-                one
-                for one in (own if stage == TAG else texts.get(id_, ()))
-                if self.word in fold(one)
+            texts_found = [
+                text
+                for text in (own if stage == TAG else texts.get(id_, ()))
+                if self.word in fold(text)
             ]
-            if found and not self._matches(before):
-                where = ", ".join(list(dict.fromkeys(found))[:TEXTS_SHOWN])
+            if texts_found and not self._matches(before):
+                where = ", ".join(list(dict.fromkeys(texts_found))[:TEXTS_SHOWN])
                 yield (
                     (stage, kind, "", str(id_)),
                     _answer(kind, row) | {"matched": STAGES[stage], "text": where},
@@ -300,12 +301,12 @@ class Search:
         canonical = (
             {row.id: row.canonical_id for row in self.connection.execute(named)} if ids else {}
         )
-        found: dict[str, dict[int, list[str]]] = {"dataset": {}, "job": {}}
+        tags_of: dict[str, dict[int, list[str]]] = {"dataset": {}, "job": {}}
         for id_, tag in tags:
-            found["dataset" if id_ in canonical else "job"].setdefault(
+            tags_of["dataset" if id_ in canonical else "job"].setdefault(
                 canonical.get(id_, id_), []
             ).append(tag)
-        return found
+        return tags_of
 
 
 def _answer(kind: str, row: Any) -> Answer:
@@ -349,9 +350,9 @@ def _runs_like(dialect: str, word: str, after: Key | None) -> Select[Any]:
     )
     least, beyond = ("~>=~", "~<~") if as_bytes else (">=", "<")
     begins = [
-        sought.c.run_id.op(least, is_comparison=True)(one)
-        & sought.c.run_id.op(beyond, is_comparison=True)(one + LAST)
-        for one in {word, word.lower()}
+        sought.c.run_id.op(least, is_comparison=True)(pattern)
+        & sought.c.run_id.op(beyond, is_comparison=True)(pattern + LAST)
+        for pattern in {word, word.lower()}
     ]
     query = query.join(jobs, jobs.c.id == sought.c.job_id).where(or_(*begins), is_shown)
     if after is not None:

@@ -60,10 +60,10 @@ def events_left(connection: Connection, target: Target, memo: Memory) -> list[Le
     own = {*mentions.keys, *(key for job in jobs for key in mentions.texts.get(job, ()))}
     runs_alone = naming._replace(texts=target.run_texts)
     left = []
-    for one in _stored(connection, sorted(own | mentions.with_run)):
-        names = naming if (one.received_at, one.hash) in own else runs_alone
-        left.append(Left(one, left_of(one.body, names, prose=True)))
-    return [one for one in left if one.after is not one.before.body]
+    for stored in _stored(connection, sorted(own | mentions.with_run)):
+        names = naming if (stored.received_at, stored.hash) in own else runs_alone
+        left.append(Left(stored, left_of(stored.body, names, prose=True)))
+    return [event for event in left if event.after is not event.before.body]
 
 
 def write(connection: Connection, target: Target, left: Sequence[Left]) -> int:
@@ -73,9 +73,11 @@ def write(connection: Connection, target: Target, left: Sequence[Left]) -> int:
 
     References that name it go as well, and what is packed with them stays; gives how many.
     """
-    named = dict(_references_left(connection, target, {one.before.hash: one.after for one in left}))
+    named = dict(
+        _references_left(connection, target, {event.before.hash: event.after for event in left})
+    )
     replace_bodies(
-        connection, {(one.before.received_at, one.before.hash): one.after for one in left}
+        connection, {(event.before.received_at, event.before.hash): event.after for event in left}
     )
     replace_references(connection, named)
     return len(named)
@@ -89,16 +91,17 @@ def _references_left(
     The event that one was made of may have gone long ago.
     """
     naming = target.naming
-    for id_, one in stored_references(connection):
-        if isinstance(one, DamagedError) or one.source in target.hashes:
+    for id_, stored_reference in stored_references(connection):
+        if isinstance(stored_reference, DamagedError) or stored_reference.source in target.hashes:
             yield id_, None
-        elif one.source in left:
-            yield id_, left[one.source]
+        elif stored_reference.source in left:
+            yield id_, left[stored_reference.source]
         elif (
             not target.hashes
-            and (kept := left_of(one.content, naming, prose=True)) is not one.content
+            and (rest := left_of(stored_reference.content, naming, prose=True))
+            is not stored_reference.content
         ):
-            yield id_, kept
+            yield id_, rest
 
 
 def _find(connection: Connection, naming: NamesToForget, memo: Memory) -> _Found:
@@ -143,8 +146,8 @@ def _above(event: Event, memo: Memory) -> Iterator[int]:
         parent = msgspec.json.decode(raw, type=Parent)
     except msgspec.MsgspecError:
         return
-    for one in (parent, parent.root or parent):
-        yield memo.job(one.job.namespace, one.job.name).id
+    for run in (parent, parent.root or parent):
+        yield memo.job(run.job.namespace, run.job.name).id
 
 
 def _around(connection: Connection, jobs: set[int]) -> set[int]:

@@ -80,12 +80,12 @@ class Counts(NamedTuple):
 def fold_again(connection: Connection, target: Target, keys: Keys, caches: Caches) -> Counts:
     """Make the rows with these keys again."""
     store_by_themselves(connection, [key[0] for key in keys.get(FacetSeen, ())])
-    before = {kind: dict(_held(connection, kind, found)) for kind, found in keys.items() if found}
+    before = {kind: dict(_held(connection, kind, key)) for kind, key in keys.items() if key}
     groups = _groups_of(connection, keys)
     templates = RunTemplates(lambda _kind, _key: True)
-    for kind, found in before.items():
+    for kind, rows in before.items():
         if (kind not in CONTENT or target.dataset_ids) and kind not in IN_TEMPLATES:
-            _delete(connection, kind, _deletable(kind, found, target))
+            _delete(connection, kind, _deletable(kind, rows, target))
     templates.take_out(connection, before.get(RelationSeen, ()), before.get(EdgesUsed, ()))
     templates.store(connection, _folded(connection, keys, caches))
     _relate(connection, keys)
@@ -100,9 +100,9 @@ def fold_again(connection: Connection, target: Target, keys: Keys, caches: Cache
     return _compared(before, lambda kind: dict(_held(connection, kind, keys[kind])))
 
 
-def _deletable(kind: type[Any], found: Iterable[Key], target: Target) -> list[Key]:
+def _deletable(kind: type[Any], rows_found: Iterable[Key], target: Target) -> list[Key]:
     """Content may be others' as well: of it only goes what names a forgotten source."""
-    return [key for key in found if kind not in CONTENT or key[-1] in target.dataset_ids]
+    return [key for key in rows_found if kind not in CONTENT or key[-1] in target.dataset_ids]
 
 
 def _held(

@@ -99,18 +99,20 @@ def _forget(connection: Connection, subject: Subject) -> Forgotten:
     gone = (
         Counter(counts.gone) + noted + Counter(version_facts=gone_facts, body_references=references)
     )
-    gone += Counter(raw_events=sum(one.after is None for one in left))
+    gone += Counter(raw_events=sum(event.after is None for event in left))
     changed = Counter(counts.changed) + Counter(version_facts=changed_facts)
-    changed += Counter(raw_events=sum(one.after is not None for one in left))
+    changed += Counter(raw_events=sum(event.after is not None for event in left))
     return Forgotten(dict(sorted(gone.items())), dict(sorted(changed.items())))
 
 
-def _note(connection: Connection, subject: Subject, requester: Requester, found: Forgotten) -> None:
-    if not found.is_nothing:
-        owe(connection, _written_tables(found))
+def _note(
+    connection: Connection, subject: Subject, requester: Requester, forgotten: Forgotten
+) -> None:
+    if not forgotten.is_nothing:
+        owe(connection, _written_tables(forgotten))
     counted = ", ".join(
         f"{table} {count}"
-        for table, count in sorted((Counter(found.gone) + Counter(found.changed)).items())
+        for table, count in sorted((Counter(forgotten.gone) + Counter(forgotten.changed)).items())
     )
     note(
         connection,
@@ -125,12 +127,12 @@ def _note(connection: Connection, subject: Subject, requester: Requester, found:
     )
 
 
-def _written_tables(found: Forgotten) -> list[str]:
+def _written_tables(forgotten: Forgotten) -> list[str]:
     """Return the tables whose rows were deleted or changed, those of the search included.
 
     A view's rows are in the tables of templates.
     """
-    names = {*found.gone, *found.changed, "search_names", "search_texts"}
+    names = {*forgotten.gone, *forgotten.changed, "search_names", "search_texts"}
     if names & RUN_VIEWS.keys():
         names = names - RUN_VIEWS.keys() | {table.name for table in TEMPLATES}
     return sorted(names)

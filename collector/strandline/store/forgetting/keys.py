@@ -96,9 +96,9 @@ def keys_to_fold(
 ) -> Keys:
     """Return the keys of all rows that have to be made again."""
     keys: Keys = defaultdict(set)
-    for one in left:
-        before = rows_of(one.before, one.before.body, caches)
-        after = {} if one.after is None else rows_of(one.before, one.after, caches)
+    for event in left:
+        before = rows_of(event.before, event.before.body, caches)
+        after = {} if event.after is None else rows_of(event.before, event.after, caches)
         for kind in {*before, *after}:
             changed = {*map(tuple, before.get(kind, ()))} ^ {*map(tuple, after.get(kind, ()))}
             keys[kind] |= {key_in(kind, row) for row in changed}
@@ -107,7 +107,7 @@ def keys_to_fold(
     return keys
 
 
-def _add_own(connection: Connection, target: Target, found: Keys) -> None:
+def _add_own(connection: Connection, target: Target, keys: Keys) -> None:
     """Rows about what is forgotten, whichever event made them: it may have left the store."""
     of_jobs = connection.scalars(select(runs.c.id).where(among(runs.c.job_id, target.job_ids)))
     own_runs = {*target.run_ids, *of_jobs}
@@ -117,14 +117,14 @@ def _add_own(connection: Connection, target: Target, found: Keys) -> None:
         (target.dataset_ids, _OF_DATASETS),
     ):
         for kind, column in columns:
-            _add(connection, kind, column, ids, found)
-    found[NamespaceSeen] |= {(id_,) for id_ in target.namespace_ids}
+            _add(connection, kind, column, ids, keys)
+    keys[NamespaceSeen] |= {(id_,) for id_ in target.namespace_ids}
     of = [*_relations(connection, relations.c.run_id, own_runs)]
     of += _relations(connection, relations.c.dataset_id, target.dataset_ids)
-    _add_facets(connection, own_runs, (RUN,), found)
-    _add_facets(connection, target.job_ids, (JOB,), found)
-    _add_facets(connection, target.dataset_ids, (DATASET,), found)
-    _add_facets(connection, of, (INPUT, OUTPUT), found)
+    _add_facets(connection, own_runs, (RUN,), keys)
+    _add_facets(connection, target.job_ids, (JOB,), keys)
+    _add_facets(connection, target.dataset_ids, (DATASET,), keys)
+    _add_facets(connection, of, (INPUT, OUTPUT), keys)
 
 
 def _relations(
@@ -136,30 +136,30 @@ def _relations(
             yield relation_id_of(*row)
 
 
-def _add_related(connection: Connection, found: Keys) -> None:
+def _add_related(connection: Connection, keys: Keys) -> None:
     """Add the datasets that jobs touched in such a run.
 
     An owner's rows are made of its micro-batches', by no event alone.
     """
     touched = {
-        key[0] for kind in (RelationSeen, EdgesUsed, RunSeen, RunQuery) for key in found[kind]
+        key[0] for kind in (RelationSeen, EdgesUsed, RunSeen, RunQuery) for key in keys[kind]
     }
-    _add(connection, JobRelation, "run_id", touched, found)
+    _add(connection, JobRelation, "run_id", touched, keys)
 
 
 def _add(
-    connection: Connection, kind: type[Any], column: str, ids: Collection[int], found: Keys
+    connection: Connection, kind: type[Any], column: str, ids: Collection[int], keys: Keys
 ) -> None:
     if ids:
         table = as_read(kind)
-        query = select(*(table.c[one] for one in FOLDS[kind].key)).where(
+        query = select(*(table.c[column] for column in FOLDS[kind].key)).where(
             among(table.c[column], ids)
         )
-        found[kind] |= {_plain(row) for row in connection.execute(query)}
+        keys[kind] |= {_plain(row) for row in connection.execute(query)}
 
 
 def _add_facets(
-    connection: Connection, ids: Collection[int], kinds: Iterable[int], found: Keys
+    connection: Connection, ids: Collection[int], kinds: Iterable[int], keys: Keys
 ) -> None:
     if ids:
         store_by_themselves(connection, ids)
@@ -167,7 +167,7 @@ def _add_facets(
         wanted = [kind + apart for kind in kinds for apart in (0, 10)]
         query = select(table.c.entity_id, table.c.key, table.c.kind)
         query = query.where(among(table.c.entity_id, ids), table.c.kind.in_(wanted))
-        found[FacetSeen] |= {_plain(row) for row in connection.execute(query)}
+        keys[FacetSeen] |= {_plain(row) for row in connection.execute(query)}
 
 
 def _plain(row: Any) -> Key:

@@ -76,7 +76,9 @@ def _owned(
 ) -> Iterable[tuple[Table, Any]]:
     """Yield the rows that hang on an id."""
     things = [*target.job_ids, *target.dataset_ids, *target.namespace_ids]
-    events = [int.from_bytes(one.before.hash[:8], "big") >> 1 for one in left if one.after is None]
+    events = [
+        int.from_bytes(event.before.hash[:8], "big") >> 1 for event in left if event.after is None
+    ]
     yield (
         startup_snapshots,
         or_(

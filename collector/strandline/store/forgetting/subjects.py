@@ -126,8 +126,8 @@ class Target:
                 for spelling in _spellings(name)
                 for i, s in ways
             }
-            here = any(namespace_id(one) in self.namespace_ids for one, _ in named)
-            return here or any(id_of("dataset", *one) in self.dataset_ids for one in named)
+            here = any(namespace_id(part) in self.namespace_ids for part, _ in named)
+            return here or any(id_of("dataset", *name) in self.dataset_ids for name in named)
 
         return is_dataset
 
@@ -152,7 +152,7 @@ class Target:
 
         def may_be_in(raw: bytes) -> bool:
             lower = raw.lower()
-            if any(one in lower for one in last) or any(one in raw for one in escaped):
+            if any(part in lower for part in last) or any(part in raw for part in escaped):
                 return True
             return bool(runs) and any(
                 uuid.replace(b"-", b"") in runs for uuid in _UUID.findall(lower)

@@ -81,9 +81,9 @@ def note_rows(connection: Connection, rows: Rows, owned: Collection[JobRelation]
 
     What the owners of its runs touched besides is noted, too.
     """
-    news = news_of(rows, owned)
-    if news != GraphNews():
-        _write(connection, news)
+    changes = news_of(rows, owned)
+    if changes != GraphNews():
+        _write(connection, changes)
 
 
 def note_jobs(connection: Connection, ids: Collection[int]) -> None:
@@ -100,40 +100,40 @@ def note_renamed(connection: Connection, ids: Collection[int]) -> None:
 
 def news_of(rows: Rows, owned: Collection[JobRelation]) -> GraphNews:
     """Return what these rows may change."""
-    heard, named = _heard(rows), {one.id for one in rows.of(RunSeen)}
-    touched = {one[:3] for one in (*rows.of(JobRelation), *owned)}
+    heard, named = _heard(rows), {run_seen.id for run_seen in rows.of(RunSeen)}
+    relations_changed = {relation[:3] for relation in (*rows.of(JobRelation), *owned)}
     lifecycles = {
-        one.entity_id
-        for one in rows.of(FacetSeen)
-        if one.key == LIFECYCLE and one.kind % 10 == DATASET
+        facet_seen.entity_id
+        for facet_seen in rows.of(FacetSeen)
+        if facet_seen.key == LIFECYCLE and facet_seen.kind % 10 == DATASET
     }
     return GraphNews(
         sorted(heard),
         sorted(named - heard),
         sorted(_jobs_in(rows, owned)),
-        sorted(touched),
+        sorted(relations_changed),
         sorted(lifecycles),
     )
 
 
 def _heard(rows: Rows) -> set[int]:
     """Return the runs that had an event, or of which something else is known than before."""
-    heard = {one.id for one in rows.of(RunSeen) if one.newest_at is not None}
-    heard.update(one.run_id for one in rows.of(RunParent))
-    heard.update(one.run_id for one in rows.of(RunLease))
-    heard.update(one.run_id for one in rows.of(RunQuery))
+    heard = {run_seen.id for run_seen in rows.of(RunSeen) if run_seen.newest_at is not None}
+    heard.update(run_parent.run_id for run_parent in rows.of(RunParent))
+    heard.update(run_lease.run_id for run_lease in rows.of(RunLease))
+    heard.update(run_query.run_id for run_query in rows.of(RunQuery))
     return heard
 
 
 def _jobs_in(rows: Rows, owned: Iterable[JobRelation]) -> set[int]:
-    jobs = {one.job_id for one in rows.of(RunSeen)}
-    jobs.update(one.id for one in rows.of(JobSeen))
-    jobs.update(one.job_id for one in owned)
+    jobs = {run_seen.job_id for run_seen in rows.of(RunSeen)}
+    jobs.update(job_seen.id for job_seen in rows.of(JobSeen))
+    jobs.update(relation.job_id for relation in owned)
     return jobs
 
 
-def _write(connection: Connection, news: GraphNews) -> None:
-    connection.exec_driver_sql(_INSERT[connection.dialect.name], (_encode(news),))
+def _write(connection: Connection, graph_news: GraphNews) -> None:
+    connection.exec_driver_sql(_INSERT[connection.dialect.name], (_encode(graph_news),))
 
 
 _INSERT = {
@@ -209,21 +209,27 @@ def look(connection: Connection, since: LogPlace | None) -> LogLook:
     """Return the news committed since a place, in one statement; None: only the newest place."""
     is_sqlite = connection.dialect.name == "sqlite"
     horizon, done = (NOWHERE, {}) if since is None else since
-    given = (horizon,) if is_sqlite else (horizon, list(done))
+    parameters = (horizon,) if is_sqlite else (horizon, list(done))
     settings: dict[str, str] = {}
-    news: dict[int, GraphNews] = {}
+    changes: dict[int, GraphNews] = {}
     transactions = dict(done)
     for key, value, id_, transaction_id, body in connection.exec_driver_sql(
-        _statement(connection.dialect.name), given
+        _statement(connection.dialect.name), parameters
     ):
         if id_ is None:
             settings[key] = value
             continue
-        news[id_] = _DECODER.decode(bytes(body))
+        changes[id_] = _DECODER.decode(bytes(body))
         transactions[id_] = transaction_id
     horizon = int(settings.pop("horizon"))
-    waiting = {} if is_sqlite else {id_: one for id_, one in transactions.items() if one >= horizon}
-    return LogLook(settings, news, LogPlace(horizon, waiting))
+    waiting = (
+        {}
+        if is_sqlite
+        else {
+            id_: transaction for id_, transaction in transactions.items() if transaction >= horizon
+        }
+    )
+    return LogLook(settings, changes, LogPlace(horizon, waiting))
 
 
 @cache
@@ -249,31 +255,31 @@ class Changed:
     @property
     def ids(self) -> set[int]:
         """All ids."""
-        return self.runs | self.jobs | self.datasets | {one[2] for one in self.touched}
+        return self.runs | self.jobs | self.datasets | {job_edge[2] for job_edge in self.touched}
 
 
-def around(connection: Connection, news: Iterable[GraphNews]) -> Changed:
+def around(connection: Connection, changes: Iterable[GraphNews]) -> Changed:
     """Return what these news change.
 
     A run its job, its owner's, and the jobs of all that stands above it.
     """
-    found, renamed = Changed(), set[int]()
+    changed, renamed = Changed(), set[int]()
     waiting = set[int]()
-    for one in news:
-        found.runs.update(one.runs)
-        waiting.update(one.mentioned)
-        found.jobs.update(one.jobs)
-        found.datasets.update(one.datasets, one.renamed)
-        found.touched.update(one.touched)
-        renamed.update(one.renamed)
+    for change in changes:
+        changed.runs.update(change.runs)
+        waiting.update(change.mentioned)
+        changed.jobs.update(change.jobs)
+        changed.datasets.update(change.datasets, change.renamed)
+        changed.touched.update(change.touched)
+        renamed.update(change.renamed)
     if renamed:
-        found.datasets.update(connection.scalars(_groups(), {"ids": list(renamed)}))
-        found.jobs.update(connection.scalars(_jobs_at(), {"ids": list(renamed)}))
-    _go_up(connection, found, waiting | found.runs)
-    return found
+        changed.datasets.update(connection.scalars(_groups(), {"ids": list(renamed)}))
+        changed.jobs.update(connection.scalars(_jobs_at(), {"ids": list(renamed)}))
+    _go_up(connection, changed, waiting | changed.runs)
+    return changed
 
 
-def _go_up(connection: Connection, found: Changed, runs_asked: set[int]) -> None:
+def _go_up(connection: Connection, changed: Changed, runs_asked: set[int]) -> None:
     done: set[int] = set()
     for _ in range(LEVELS):
         runs_asked -= done
@@ -282,8 +288,8 @@ def _go_up(connection: Connection, found: Changed, runs_asked: set[int]) -> None
         done |= runs_asked
         higher: set[int] = set()
         for *of_run, parent, root in connection.execute(_above(), {"runs": list(runs_asked)}):
-            found.jobs.update(one for one in of_run if one is not None)
-            higher.update(one for one in (parent, root) if one is not None)
+            changed.jobs.update(run for run in of_run if run is not None)
+            higher.update(run for run in (parent, root) if run is not None)
         runs_asked = higher
 
 

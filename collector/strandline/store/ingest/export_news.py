@@ -41,7 +41,10 @@ def news_of(
 ) -> list[News]:
     """Return the news that one event makes for targets that want runs, events, or both."""
     found: list[News] = []
-    run = next((one for one in changes if type(one) is RunSeen and one.newest_at is not None), None)
+    run = next(
+        (change for change in changes if type(change) is RunSeen and change.newest_at is not None),
+        None,
+    )
     if RUNS in wanted:
         found += [News(RUN, run.id, run.job_id, 0)] if run else _of_dataset(event, changes)
     if EVENTS in wanted:
@@ -53,14 +56,16 @@ def news_of(
 def _of_dataset(event: Event, changes: Iterable[EventChange]) -> list[News]:
     if event.job is not None or event.dataset is None:
         return []
-    named = next((one for one in changes if type(one) is DatasetSeen and one.named), None)
+    named = next(
+        (change for change in changes if type(change) is DatasetSeen and change.named), None
+    )
     return [News(DATASET, named.id, named.id, 0)] if named else []
 
 
-def insert_news(connection: Connection, news: Sequence[News]) -> None:
+def insert_news(connection: Connection, changes: Sequence[News]) -> None:
     """Write news, each once."""
-    if news:
-        once: list[tuple[Any, ...]] = [tuple(one) for one in dict.fromkeys(news)]
+    if changes:
+        once: list[tuple[Any, ...]] = [tuple(change) for change in dict.fromkeys(changes)]
         columns = News._fields
         values = insert_values(export_news, columns, connection.dialect.name)
         statement = f"INSERT INTO export_news ({', '.join(columns)}) {values}"

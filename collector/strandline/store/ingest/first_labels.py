@@ -28,17 +28,19 @@ CHECKED = ("id", "canonical_id", "place_id")
 _CATALOG = msgspec.json.Decoder(Catalog)
 
 
-def label_first(connection: Connection, rows: Rows, touched: Collection[int]) -> list[DatasetSeen]:
+def label_first(
+    connection: Connection, rows: Rows, ids_touched: Collection[int]
+) -> list[DatasetSeen]:
     """Label the rows of new groups among the touched datasets; gives these rows.
 
     Under the lock of labels.
     """
-    aliases = [Alias(*one) for one in rows.of(DatasetAlias)]
-    named = {one.id: one for one in rows.of(DatasetSeen)}
-    ids = {*touched, *(id_ for alias in aliases for id_ in (alias.dataset_id, alias.alias_id))}
+    aliases = [Alias(*dataset_alias) for dataset_alias in rows.of(DatasetAlias)]
+    named = {dataset_seen.id: dataset_seen for dataset_seen in rows.of(DatasetSeen)}
+    ids = {*ids_touched, *(id_ for alias in aliases for id_ in (alias.dataset_id, alias.alias_id))}
     held = _held(connection, ids)
     # Whether a rename holds depends on what is written later.
-    held |= {one.dataset_id for one in aliases if one.type == RENAMED}
+    held |= {alias.dataset_id for alias in aliases if alias.type == RENAMED}
     new = {
         id_
         for group in groups_of(ids, aliases)
@@ -49,13 +51,16 @@ def label_first(connection: Connection, rows: Rows, touched: Collection[int]) ->
         return []
     labels = _labels(rows, [named[id_] for id_ in new], aliases)
     labelled = {id_: _labelled(named[id_], labels[id_]) for id_ in new}
-    rows.put(DatasetSeen, [labelled.get(one.id, one) for one in rows.of(DatasetSeen)])
+    rows.put(
+        DatasetSeen,
+        [labelled.get(dataset_seen.id, dataset_seen) for dataset_seen in rows.of(DatasetSeen)],
+    )
     return list(labelled.values())
 
 
 def labelled_otherwise(connection: Connection, labelled: Iterable[DatasetSeen]) -> set[int]:
     """Return the rows that somebody else had written before, without this label."""
-    checked = sorted([(one.id, one.canonical_id, one.place_id) for one in labelled])
+    checked = sorted([(label.id, label.canonical_id, label.place_id) for label in labelled])
     if not checked or connection.dialect.name != "postgresql":
         return set()  # SQLite has one writer at a time
     query = (
@@ -76,10 +81,13 @@ def _labels(
 ) -> Mapping[int, Label]:
     """Return the labels of these rows by what the rows of the batch say."""
     catalogs, without_symlinks = _catalogs_and_deleted_symlinks(rows)
-    names = [Name(one.id, one.namespace, one.name, catalogs.get(one.id)) for one in named]
+    names = [
+        Name(dataset.id, dataset.namespace, dataset.name, catalogs.get(dataset.id))
+        for dataset in named
+    ]
     ids = {name.id for name in names}
     links = believed(aliases, without_symlinks, {})
-    return labels_of(names, [one for one in links if one.dataset_id in ids])
+    return labels_of(names, [link for link in links if link.dataset_id in ids])
 
 
 def _catalogs_and_deleted_symlinks(rows: Rows) -> tuple[dict[int, str], set[int]]:

@@ -74,14 +74,14 @@ def forget_secret(engine: Engine, secret: str, *, execute: bool) -> dict[str, in
 
     Without `execute` only count the rows that have it.
     """
-    found = Secret(secret)
+    secret_ = Secret(secret)
     unreadable: list[DamagedError] = []
-    references, repacked = _forget_in_references(engine, found, unreadable, execute=execute)
+    references, repacked = _forget_in_references(engine, secret_, unreadable, execute=execute)
     counts = Counter({raw_events.name: repacked, body_references.name: references})
     for table in metadata.sorted_tables:
         if table not in (body_references, search_names, search_texts):
             counts[table.name] += _forget_in_table(
-                engine, table, found, unreadable, execute=execute
+                engine, table, secret_, unreadable, execute=execute
             )
     counts[search_texts.name] = _forget_in_search(engine, secret, execute=execute)
     counts = +counts

@@ -55,19 +55,23 @@ def label(
     changed: the facets that say something else than what is stored. has_renames: whether the store
     has renamed datasets, whose former names may be written again.
     """
-    touched = {id_ for one in rows.of(DatasetAlias) for id_ in (one.dataset_id, one.alias_id)}
-    touched |= {place.entity_id for place in changed if (place.kind, place.key) in NAMING}
+    ids = {
+        id_
+        for dataset_alias in rows.of(DatasetAlias)
+        for id_ in (dataset_alias.dataset_id, dataset_alias.alias_id)
+    }
+    ids |= {place.entity_id for place in changed if (place.kind, place.key) in NAMING}
     if has_renames:
-        touched |= _renamed_before(connection, rows)
+        ids |= _renamed_before(connection, rows)
     first: list[DatasetSeen] = []
-    if touched:
+    if ids:
         lock(connection)
-        first = label_first(connection, rows, touched)
+        first = label_first(connection, rows, ids)
     yield
-    touched -= {one.id for one in first}
-    touched |= labelled_otherwise(connection, first)
-    if touched:
-        relabel(connection, touched)
+    ids -= {label.id for label in first}
+    ids |= labelled_otherwise(connection, first)
+    if ids:
+        relabel(connection, ids)
 
 
 def lock(connection: Connection) -> None:
@@ -93,7 +97,7 @@ def relabelled(
     names, held = _names(connection, ids)
     links = _believed(connection, aliases, ids)
     labels = labels_of(
-        names, [one for one in links if one.dataset_id in held and one.alias_id in held]
+        names, [link for link in links if link.dataset_id in held and link.alias_id in held]
     )
     return sorted((id_, wanted) for id_, wanted in labels.items() if held[id_] != wanted)
 
@@ -148,7 +152,11 @@ def _last_written(connection: Connection, ids: Collection[int]) -> dict[int, int
 
 def _renamed_before(connection: Connection, rows: Rows) -> set[int]:
     """Return the names that were moved away, and that the batch writes or a dataset called so."""
-    written = {one.dataset_id for one in rows.of(JobRelation) if one.direction == SINK}
+    written = {
+        job_relation.dataset_id
+        for job_relation in rows.of(JobRelation)
+        if job_relation.direction == SINK
+    }
     links = dataset_aliases.c
     called = dataset_aliases.alias("called")
     names = select(called.c.alias_id).where(among(called.c.dataset_id, written))
@@ -165,18 +173,18 @@ def _aliases_around(connection: Connection, ids: Collection[int] | None) -> list
     """Return all links of the groups of these datasets: outwards until no link is new."""
     if ids is None:
         return _all_aliases(connection)
-    found: set[Alias] = set()
-    seen: set[int] = set()
+    aliases: set[Alias] = set()
+    visited: set[int] = set()
     frontier = set(ids)
     while frontier:
-        seen |= frontier
+        visited |= frontier
         for end in ("dataset_id", "alias_id"):
             for page in _pages(frontier):
-                found.update(
+                aliases.update(
                     Alias(*row) for row in connection.execute(_aliases_at(end), {"ids": page})
                 )
-        frontier = {id_ for alias in found for id_ in alias[:2]} - seen
-    return sorted(found)
+        frontier = {id_ for alias in aliases for id_ in alias[:2]} - visited
+    return sorted(aliases)
 
 
 @cache
@@ -200,11 +208,13 @@ def _names(
 
 
 def _catalogs(connection: Connection, ids: Collection[int] | None) -> dict[int, str]:
-    found = {}
+    catalogs = {}
     for row in _newest(connection, "catalog", ids):
         if not row.deleted and row.content is not None:
-            found[row.entity_id] = _CATALOG.decode(expand(row.content)).name.replace("\0", "\ufffd")
-    return found
+            catalogs[row.entity_id] = _CATALOG.decode(expand(row.content)).name.replace(
+                "\0", "\ufffd"
+            )
+    return catalogs
 
 
 def _taken_back(connection: Connection, ids: Collection[int] | None) -> set[int]:

@@ -41,7 +41,7 @@ def planned_patterns(connection: Connection, patterns: Sequence[str]) -> list[Re
     )
     joined = {(row.dataset_id, row.alias_id) for row in connection.execute(query)}
     plan = _renamings(connection, Memory(naming_of(_together(connection, patterns))))
-    return sorted(one for one in plan if (one.id, one.stripped_id) not in joined)
+    return sorted(pattern for pattern in plan if (pattern.id, pattern.stripped_id) not in joined)
 
 
 def apply_patterns(connection: Connection, patterns: Sequence[str]) -> int:
@@ -56,11 +56,11 @@ def apply_patterns(connection: Connection, patterns: Sequence[str]) -> int:
     together = _together(connection, patterns)
     memo = Memory(naming_of(together))
     plan = list(_renamings(connection, memo))
-    for one in plan:
+    for pattern in plan:
         _join(
             connection,
-            DatasetAlias(one.id, one.stripped_id, PATTERN),
-            memo.dataset(one.namespace, one.stripped),
+            DatasetAlias(pattern.id, pattern.stripped_id, PATTERN),
+            memo.dataset(pattern.namespace, pattern.stripped),
         )
     relabel(connection, {id_ for one in plan for id_ in (one.id, one.stripped_id)})
     agree_on_patterns(connection, together)
@@ -73,30 +73,30 @@ def _together(connection: Connection, patterns: Sequence[str]) -> list[str]:
 
 
 def _join(connection: Connection, alias: DatasetAlias, *named: DatasetSeen) -> None:
-    for one in named:
-        upsert(connection, NamespaceSeen, [NamespaceSeen(one.namespace_id, one.namespace)])
-        upsert(connection, DatasetSeen, [one])
+    for dataset in named:
+        upsert(connection, NamespaceSeen, [NamespaceSeen(dataset.namespace_id, dataset.namespace)])
+        upsert(connection, DatasetSeen, [dataset])
     upsert(connection, DatasetAlias, [alias])
 
 
-def apply_alias(connection: Connection, one: tuple[str, str], other: tuple[str, str]) -> None:
+def apply_alias(connection: Connection, names: tuple[str, str], other: tuple[str, str]) -> None:
     """Let `one` also be called `other`."""
     lock(connection)
     memo = Memory(naming_of(strip_patterns(connection)))
-    first, second = memo.dataset(*one), memo.dataset(*other)
+    first, second = memo.dataset(*names), memo.dataset(*other)
     _join(connection, DatasetAlias(first.id, second.id, BY_HAND), first, second)
     relabel(connection, {first.id, second.id})
 
 
 def aliases_by_hand(connection: Connection) -> list[tuple[tuple[str, str], tuple[str, str]]]:
     """Return the pairs of names that `apply_alias` was given: no event has them."""
-    one, other = datasets.alias("one"), datasets.alias("other")
+    first, other = datasets.alias("one"), datasets.alias("other")
     query = (
-        select(one.c.namespace, one.c.name, other.c.namespace, other.c.name)
-        .join_from(dataset_aliases, one, one.c.id == dataset_aliases.c.dataset_id)
+        select(first.c.namespace, first.c.name, other.c.namespace, other.c.name)
+        .join_from(dataset_aliases, first, first.c.id == dataset_aliases.c.dataset_id)
         .join(other, other.c.id == dataset_aliases.c.alias_id)
         .where(dataset_aliases.c.type == BY_HAND)
-        .order_by(one.c.id, other.c.id)
+        .order_by(first.c.id, other.c.id)
     )
     return [((row[0], row[1]), (row[2], row[3])) for row in connection.execute(query)]
 

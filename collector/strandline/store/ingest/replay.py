@@ -35,8 +35,8 @@ def replay(source: Connection, target: Engine, naming: Naming | None = None) -> 
         caches.commit()
         count += len(records)
     with target.begin() as connection:
-        for one, other in aliases_by_hand(source):
-            apply_alias(connection, one, other)
+        for pair, other in aliases_by_hand(source):
+            apply_alias(connection, pair, other)
         apply_patterns(
             connection, patterns
         )  # a name that only somebody's hand has joined is a path like any other
@@ -45,7 +45,8 @@ def replay(source: Connection, target: Engine, naming: Naming | None = None) -> 
 
 def _batches(source: Connection) -> Iterator[list[Record]]:
     records = (
-        Record(one.body, moment_of(one.received_at), hash=one.hash) for one in events_of(source)
+        Record(event.body, moment_of(event.received_at), hash=event.hash)
+        for event in events_of(source)
     )
     while batch := list(islice(records, BATCH)):
         yield batch

@@ -220,12 +220,12 @@ def _collect_old_runs(connection: Connection, cutoff: int) -> None:
     connection.execute(text("CREATE TEMPORARY TABLE old_runs (id BIGINT PRIMARY KEY)"))
     parameters = {"cutoff": cutoff, "recent_runs": recent_run_count(connection)}
     connection.execute(text(f"INSERT INTO old_runs {_OLD_RUNS}"), parameters)
-    kept = 1
-    while kept:  # a run above a kept run may have runs above it
-        kept = 0
+    kept_count = 1
+    while kept_count:  # a run above a kept run may have runs above it
+        kept_count = 0
         for table, above in _ABOVE:
             statement = text(_KEEP_RUNS_ABOVE.format(table=table, above=above))
-            kept += connection.execute(statement).rowcount
+            kept_count += connection.execute(statement).rowcount
 
 
 def _drop_facets_of_relations(connection: Connection) -> int:

@@ -64,11 +64,11 @@ class RunTemplates:
         stored, parts = _spans_of(connection, new), dict[int, Split]()
         others: list[int] = []
         for run, rows in new.items():
-            found = self._alike(split(*rows), stored.get(run, {}))
-            if found is None:
+            alike = self._alike(split(*rows), stored.get(run, {}))
+            if alike is None:
                 others.append(run)
             else:
-                parts[run] = found
+                parts[run] = alike
         for run, (before_relations, before_edges) in self._rows_of(
             connection, stored, others
         ).items():
@@ -93,8 +93,8 @@ class RunTemplates:
             dict[int, Split](),
         )
         for run, rows in self._rows_of(connection, stored, [*stored]).items():
-            left = [one for one in rows[0] if one[:3] not in of_relations]
-            parts[run] = split(left, [one for one in rows[1] if one[:3] not in of_edges])
+            left = [row for row in rows[0] if row[:3] not in of_relations]
+            parts[run] = split(left, [row for row in rows[1] if row[:3] not in of_edges])
         self._replace(connection, stored, parts)
 
     def _alike(self, new: Split, stored: Spans) -> Split | None:
@@ -121,22 +121,22 @@ class RunTemplates:
     ) -> dict[int, Rows]:
         """Return the rows that are stored of some of these runs."""
         templates = self._look_up(connection, {id_ for run in runs for id_ in stored[run]})
-        found: dict[int, Rows] = {}
+        rows_of: dict[int, Rows] = {}
         for run in runs:
             own = [rows_in(run, templates[id_], span) for id_, span in stored[run].items()]
-            found[run] = (
-                [one for rows, _ in own for one in rows],
-                [one for _, rows in own for one in rows],
+            rows_of[run] = (
+                [row for rows, _ in own for row in rows],
+                [row for _, rows in own for row in rows],
             )
-        return found
+        return rows_of
 
     def _look_up(self, connection: Connection, ids: Collection[int]) -> dict[int, Template]:
         """Return the templates with these ids, from memory or the store."""
         held = ((id_, self._templates.get(id_)) for id_ in ids)
-        found: dict[int, Template] = {
+        templates: dict[int, Template] = {
             id_: template for id_, template in held if template is not None
         }
-        if missing := [id_ for id_ in ids if id_ not in found]:
+        if missing := [id_ for id_ in ids if id_ not in templates]:
             parts: dict[int, Template] = {id_: Template() for id_ in missing}
             for id_, *relation in connection.execute(_relations_in(), {"ids": missing}):
                 parts[id_] = parts[id_]._replace(relations=(*parts[id_].relations, tuple(relation)))
@@ -144,8 +144,8 @@ class RunTemplates:
                 edge = sink_id, rule, bytes(set_hash)
                 parts[id_] = parts[id_]._replace(edges=(*parts[id_].edges, edge))
             for id_, template in parts.items():
-                found[id_] = self._hold(id_, template)
-        return found
+                templates[id_] = self._hold(id_, template)
+        return templates
 
     def _id_of(self, template: Template) -> int:
         id_: int | None = self._ids.get(template)
@@ -185,9 +185,9 @@ class RunTemplates:
 
 def _insert_templates(connection: Connection, templates: Mapping[int, Template]) -> None:
     of_relations = [
-        (id_, *one) for id_, template in templates.items() for one in template.relations
+        (id_, *relation) for id_, template in templates.items() for relation in template.relations
     ]
-    of_edges = [(id_, *one) for id_, template in templates.items() for one in template.edges]
+    of_edges = [(id_, *edge) for id_, template in templates.items() for edge in template.edges]
     for table, rows in ((template_relations, of_relations), (template_edges, of_edges)):
         if rows:
             columns = table.columns.keys()
@@ -226,10 +226,10 @@ def _delete_templates(connection: Connection, keys: Sequence[tuple[int, int]]) -
 
 def _spans_of(connection: Connection, runs: Iterable[int]) -> dict[int, Spans]:
     """Return what is stored of these runs."""
-    found: dict[int, Spans] = {}
+    spans: dict[int, Spans] = {}
     for run, id_, first_at, newest_at in connection.execute(_of_runs(), {"runs": list(runs)}):
-        found.setdefault(run, {})[id_] = TimeSpan(first_at, newest_at)
-    return found
+        spans.setdefault(run, {})[id_] = TimeSpan(first_at, newest_at)
+    return spans
 
 
 @cache

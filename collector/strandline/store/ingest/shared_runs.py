@@ -229,7 +229,7 @@ def relate_again(connection: Connection, keys: Collection[RelationKey]) -> None:
     own = (runs.c.id, runs.c.job_id, runs.c.design)
     used = select(*own, relations.c.direction, relations.c.dataset_id, relations.c.newest_at)
     used = used.join(runs, runs.c.id == relations.c.run_id)
-    found = [
+    relations_found = [
         tuple(row)
         for row in connection.execute(used.where(among(relations.c.dataset_id, datasets)))
     ]
@@ -241,12 +241,12 @@ def relate_again(connection: Connection, keys: Collection[RelationKey]) -> None:
     for id_, job_id, design, source_id, at in connection.execute(
         named.where(among(edge_columns.c.source_id, datasets))
     ):
-        found.append((id_, job_id, design, SOURCE, source_id, at))
+        relations_found.append((id_, job_id, design, SOURCE, source_id, at))
     newest = [
         JobRelation(job_id, direction, dataset_id, run_id, at, 1 - design)
-        for run_id, job_id, design, direction, dataset_id, at in found
+        for run_id, job_id, design, direction, dataset_id, at in relations_found
         if (job_id, direction, dataset_id) in keys
     ]
     if newest:
         upsert(connection, JobRelation, fold_rows(JobRelation, newest))
-    relate_owners(connection, {row[0] for row in found})
+    relate_owners(connection, {row[0] for row in relations_found})

@@ -227,16 +227,16 @@ def _begin(connection: Connection, records: Sequence[Record], caches: Caches) ->
 def _decode(records: Sequence[Record]) -> list[Arrival]:
     """Decode each content once; what is no event is dead."""
     arrivals: list[Arrival] = []
-    seen: set[bytes] = set()
+    hashes: set[bytes] = set()
     for record in records:
         hash_ = record.hash or content_hash(trimmed(record.value))
         arrival = Arrival(record, hash_, micros_of(record.received_at))
         arrivals.append(arrival)
-        if hash_ in seen:
+        if hash_ in hashes:
             continue
         try:
             arrival.decoded = record.read or decoded(record.value)
-            seen.add(hash_)
+            hashes.add(hash_)
         except InvalidEventError as error:
             arrival.outcome = _dead(record, hash_, str(error))
     return arrivals
@@ -274,10 +274,10 @@ def _take_apart(arrival: Arrival, memory: Memory) -> None:
     assert arrival.decoded is not None
     event, value = arrival.decoded
     stamp = Stamp.of(event.at, arrival.hash, arrival.received_at)
-    found = changes_of(event, stamp, memory)
-    if found.redacted or has_secret(unread(event, value)):
+    changes = changes_of(event, stamp, memory)
+    if changes.redacted or has_secret(unread(event, value)):
         value = redact_json("", value)
-    arrival.event_time, arrival.changes = stamp.at, found.changes
+    arrival.event_time, arrival.changes = stamp.at, changes.changes
     arrival.body = Body(_kind_of(event, memory), arrival.hash, arrival.received_at, value)
 
 
@@ -342,12 +342,12 @@ def _insert_export_news(connection: Connection, stored: Sequence[Arrival], cache
     """Note what targets outside may have to hear of."""
     if not caches.exports:
         return
-    news: list[News] = []
+    changes: list[News] = []
     for arrival in stored:
         assert arrival.decoded is not None
         event, received_at = arrival.decoded.event, arrival.received_at
-        news += news_of(event, arrival.changes, received_at, arrival.hash, caches.exports)
-    insert_news(connection, news)
+        changes += news_of(event, arrival.changes, received_at, arrival.hash, caches.exports)
+    insert_news(connection, changes)
 
 
 def unread_outcome(hash_: bytes, error: Exception) -> Outcome:

@@ -60,7 +60,9 @@ def only_news(rows: Rows, caches: Caches) -> Rows:
     rows.put(SetFacet, [_packed(facet, compression) for facet in sorted(set_facets)])
     rows.put(FacetSeen, [_packed(facet, compression) for facet in rows.of(FacetSeen)])
     new_bodies = [bodies[hash_] for hash_ in sorted(bodies) if caches.is_new("body", hash_)]
-    rows.put(FacetBody, [FacetBody(one.hash, compression.shrink(one.body)) for one in new_bodies])
+    rows.put(
+        FacetBody, [FacetBody(body.hash, compression.shrink(body.body)) for body in new_bodies]
+    )
 
     rows.put(DatasetSeen, _new_datasets([*rows.of(DatasetSeen), *mentions], caches))
     _add_plain_spellings(rows, caches)
@@ -84,10 +86,10 @@ def _is_new_job(job: JobSeen, caches: Caches) -> bool:
     return job.first_at is not None or caches.is_new("job", job.id)
 
 
-def _new_datasets(seen: list[DatasetSeen], caches: Caches) -> list[DatasetSeen]:
+def _new_datasets(changes: list[DatasetSeen], caches: Caches) -> list[DatasetSeen]:
     """Return one row a dataset; mentions only of those that nobody here has stored."""
     by_id: dict[int, DatasetSeen] = {}
-    for dataset in seen:
+    for dataset in changes:
         by_id.setdefault(dataset.id, dataset)
     new = []
     for id_ in sorted(by_id):

@@ -50,15 +50,15 @@ def runs_below(connection: Connection, above: Iterable[int]) -> dict[int, int]:
 
     The newest, if there are very many.
     """
-    found: dict[int, int] = {}
+    runs: dict[int, int] = {}
     top = starts = {run: run for run in above}
     for _ in range(LEVELS):
         rows = connection.execute(_children(), {"runs": list(top)}) if top else ()
-        top = {run: top[parent] for run, parent in rows if run not in found and run not in starts}
-        found |= top
-        if len(found) >= MOST_BELOW:
+        top = {run: top[parent] for run, parent in rows if run not in runs and run not in starts}
+        runs |= top
+        if len(runs) >= MOST_BELOW:
             break
-    return found
+    return runs
 
 
 @cache
@@ -71,9 +71,9 @@ def _children() -> Select[Any]:
     )
 
 
-def jobs_of(connection: Connection, found: Collection[int]) -> list[int]:
+def jobs_of(connection: Connection, runs: Collection[int]) -> list[int]:
     """The jobs that these runs, and what they touched, belong to."""
-    return list(connection.scalars(_jobs(), {"runs": list(found)})) if found else []
+    return list(connection.scalars(_jobs(), {"runs": list(runs)})) if runs else []
 
 
 @cache
@@ -98,13 +98,13 @@ def topmost_runs(connection: Connection, chosen: Select[Any]) -> set[int]:
     Runs of other kinds may be between the two, such as a task that completed although its
     application failed.
     """
-    found: set[int] = set(connection.scalars(chosen))
-    topmost, above = set(found), {run: run for run in found}
+    runs: set[int] = set(connection.scalars(chosen))
+    topmost, above = set(runs), {run: run for run in runs}
     for _ in range(LEVELS):
         rows = connection.execute(_parents(), {"runs": list(set(above.values()))}) if above else ()
         parents: dict[int, int] = dict(map(tuple, rows))
         above = {run: parents[one] for run, one in above.items() if one in parents}
-        topmost -= {run for run, parent in above.items() if parent in found}
+        topmost -= {run for run, parent in above.items() if parent in runs}
         above = {run: parent for run, parent in above.items() if run in topmost}
     return topmost
 
@@ -130,7 +130,7 @@ def _failed(past: bool) -> Select[Any]:
 
 
 def outcomes(
-    connection: Connection, found: Mapping[int, bool], moment: int | None = None
+    connection: Connection, outcome_of: Mapping[int, bool], moment: int | None = None
 ) -> dict[int, Answer]:
     """The error of each of these runs, and how many of the runs below it failed.
 
@@ -139,14 +139,16 @@ def outcomes(
     A run that failed (true) and gives no reason has that of the first run below it that failed.
     """
     errors, failed = (
-        errors_of(connection, found, moment),
-        failed_children(connection, found, moment),
+        errors_of(connection, outcome_of, moment),
+        failed_children(connection, outcome_of, moment),
     )
-    silent = [run for run, has_failed in found.items() if has_failed and run not in errors]
+    silent = [run for run, has_failed in outcome_of.items() if has_failed and run not in errors]
     errors |= {
         run: first_line(message) for run, message in failures(connection, silent, moment).items()
     }
-    return {run: {"error": errors.get(run), "failedChildren": failed.get(run, 0)} for run in found}
+    return {
+        run: {"error": errors.get(run), "failedChildren": failed.get(run, 0)} for run in outcome_of
+    }
 
 
 def children_answer(connection: Connection, run: int) -> Answer | None:
@@ -154,8 +156,8 @@ def children_answer(connection: Connection, run: int) -> Answer | None:
 
     None where there are none.
     """
-    found = runs_below(connection, [run])
-    below = found.keys() - nested_runs(connection, found)
+    runs = runs_below(connection, [run])
+    below = runs.keys() - nested_runs(connection, runs)
     if not below:
         return None
     rows = connection.execute(_by_job(), {"runs": list(below)}).all()
@@ -221,9 +223,9 @@ def _failures() -> Select[Any]:
     )
 
 
-def touched_by(connection: Connection, found: Collection[int]) -> tuple[list[str], list[str]]:
+def touched_by(connection: Connection, runs: Collection[int]) -> tuple[list[str], list[str]]:
     """All that these runs read, and all that they wrote."""
-    rows = connection.execute(_touched(), {"runs": list(found)}).all()
+    rows = connection.execute(_touched(), {"runs": list(runs)}).all()
     reads, writes = (
         sorted(
             node_text("dataset", row.namespace, row.name) for row in rows if row.direction == way
@@ -250,10 +252,10 @@ def _touched() -> Select[Any]:
 
 
 def errors_of(
-    connection: Connection, found: Collection[int], moment: int | None = None
+    connection: Connection, runs: Collection[int], moment: int | None = None
 ) -> dict[int, str]:
     """The first line of the message of each of these runs that has one."""
-    messages = messages_of(connection, found, moment) if found else {}
+    messages = messages_of(connection, runs, moment) if runs else {}
     return {run: first_line(message) for run, message in messages.items()}
 
 

@@ -141,9 +141,9 @@ class NearEnds:
         if not column:
             return [edge for _, edge in self.by_dataset.get(dataset, ())]
         names = (column, "", *columns_above(column))
-        found = [pair for name in names for pair in self.by_column.get((dataset, name), ())]
-        found += self.inside.get((dataset, column), ())
-        return [edge for _, edge in sorted(found, key=lambda pair: pair[0])]
+        pairs = [pair for name in names for pair in self.by_column.get((dataset, name), ())]
+        pairs += self.inside.get((dataset, column), ())
+        return [edge for _, edge in sorted(pairs, key=lambda pair: pair[0])]
 
 
 NOTHING = NearEnds()
@@ -287,8 +287,8 @@ def _sinks(
         alike[sink.dataset, uses, whole_sources.of(sink), renames].append(sink)
     for (_, uses, whole, _), sinks in alike.items():
         owners = frozenset([sink.owner for sink in sinks])
-        seen = sinks[0].seen._replace(at=sinks[-1].at, owners=owners)
-        yield SinkColumns(sinks[0], seen, stated.edges(uses), *whole, renamed, {})
+        sighting = sinks[0].seen._replace(at=sinks[-1].at, owners=owners)
+        yield SinkColumns(sinks[0], sighting, stated.edges(uses), *whole, renamed, {})
 
 
 class _WholeSources:

@@ -100,14 +100,14 @@ class Columns:
         jobs = self._jobs_at(nodes, way, limit)
         edges = [edge for job in jobs.values() for edge in job.edges]
         origins: dict[WalkStep[Column], dict[Origin, Seen]] = {}
-        for step, how, seen in self._leaving(nodes, way, self._columns_of(jobs, edges)):
+        for step, how, sighting in self._leaving(nodes, way, self._columns_of(jobs, edges)):
             if self.asked.dependencies and how.dependency not in self.asked.dependencies:
                 self.left_out.add((step, how))
                 continue
             if step not in origins and len(origins) == limit:
                 break
             of_step = origins.setdefault(step, {})
-            of_step[how] = of_step[how].joined(seen) if how in of_step else seen
+            of_step[how] = of_step[how].joined(sighting) if how in of_step else sighting
         self.origins |= origins
         steps = {_between_datasets(step) for step in origins}
         self.looked.add({node for node, _ in nodes}, self.jobs, way, edges, steps)
@@ -138,17 +138,17 @@ class Columns:
         An edge may end in a field of the column or in what it is a field of; with the column as
         its end the answer hangs together.
         """
-        asked, places = set(nodes), defaultdict[int, list[tuple[int, Column]]](list)
+        wanted, places = set(nodes), defaultdict[int, list[tuple[int, Column]]](list)
         for place, node in enumerate(nodes):
             places[node[0]].append((place, node))
         for job, of_job in columns.items():
             via = (job, "")
-            if via in asked:
+            if via in wanted:
                 for edge in of_job.edges():
                     yield WalkStep(edge.source, via, edge.target), edge.how, edge.seen
                 continue
             here = places.keys() & of_job.datasets(way)
-            for _, node in sorted(one for dataset in here for one in places[dataset]):
+            for _, node in sorted(place for dataset in here for place in places[dataset]):
                 for edge in self._edges_at(of_job, node, way):
                     ends = (edge.source, node) if way is Direction.UPSTREAM else (node, edge.target)
                     yield WalkStep(ends[0], via, ends[1]), edge.how, edge.seen
@@ -224,9 +224,13 @@ class WalkedColumns:
         return None if shown is None else shown["id"]
 
 
-def column_lineage_of(connection: Connection, asked: Question, column: str | None = None) -> Answer:
+def column_lineage_of(
+    connection: Connection, question: Question, column: str | None = None
+) -> Answer:
     """Return the lineage of one column of a dataset, or of all, or of all that a job makes."""
-    return columns_answer(connection, walk_columns(connection, Columns(connection, asked), column))
+    return columns_answer(
+        connection, walk_columns(connection, Columns(connection, question), column)
+    )
 
 
 def walk_columns(
@@ -234,34 +238,34 @@ def walk_columns(
 ) -> WalkedColumns:
     """Walk from a column, or from all columns of the nodes of the graph's question."""
     by_index(connection)
-    asked = graph.asked
-    of_nodes = [(node, starts_of(graph, node, column)) for node in asked.starts]
+    question = graph.asked
+    of_nodes = [(node, starts_of(graph, node, column)) for node in question.starts]
     starts = [start for _, of_node in of_nodes for start in of_node]
     graph.jobs = frozenset(
         job for node, of_node in of_nodes if node.kind == "job" for job, _ in of_node
     )
     graph.starts = frozenset(dataset for dataset, _ in starts)
-    found = walk(graph, starts, asked.direction, asked.depth, asked.most)
-    if column is not None and not found.steps and not asked.view.past:
-        refuse_unknown(connection, asked.node, column, asked.view)
-    return shown_columns(connection, graph, found, starts)
+    walked = walk(graph, starts, question.direction, question.depth, question.most)
+    if column is not None and not walked.steps and not question.view.past:
+        refuse_unknown(connection, question.node, column, question.view)
+    return shown_columns(connection, graph, walked, starts)
 
 
 def shown_columns(
-    connection: Connection, graph: Columns, found: Walk[Column], starts: Iterable[Column]
+    connection: Connection, graph: Columns, walked: Walk[Column], starts: Iterable[Column]
 ) -> WalkedColumns:
     """Return a walk without the columns that its key does not see."""
-    jobs = {step.via for step in found.steps}
+    jobs = {step.via for step in walked.steps}
     jobs |= {start for start in starts if start[0] in graph.jobs}
-    names = nodes_of(connection, dict.fromkeys((node for node, _ in found.nodes), 0))
+    names = nodes_of(connection, dict.fromkeys((node for node, _ in walked.nodes), 0))
     nodes = {
         node: _node(node, distance, names)
-        for node, distance in found.nodes.items()
+        for node, distance in walked.nodes.items()
         if node not in jobs and node[0] in names
     }
     steps = [
         (step.source, step.target, step)
-        for step in found.steps
+        for step in walked.steps
         if step.source is not None
         and step.target is not None
         and step.source in nodes
@@ -271,7 +275,7 @@ def shown_columns(
     for node, answer in nodes.items():
         answer["dependency"] = strongest.get(node) if answer["distance"] else None
     in_order = sorted(nodes.items(), key=lambda pair: (pair[1]["distance"], pair[1]["id"]))
-    return WalkedColumns(graph, found, dict(in_order), steps, names)
+    return WalkedColumns(graph, walked, dict(in_order), steps, names)
 
 
 def columns_answer(connection: Connection, walked: WalkedColumns) -> Answer:
@@ -318,14 +322,14 @@ def _reached(
     onwards: Mapping[Column, list[tuple[Column, str]]],
     admitted: Collection[str],
 ) -> set[Column]:
-    found = set(starts)
-    waiting = list(found)
+    nodes = set(starts)
+    waiting = list(nodes)
     while waiting:
         for node, dependency in onwards.get(waiting.pop(), ()):
-            if dependency in admitted and node not in found:
-                found.add(node)
+            if dependency in admitted and node not in nodes:
+                nodes.add(node)
                 waiting.append(node)
-    return found
+    return nodes
 
 
 def starts_of(graph: Columns, node: Node, column: str | None = None) -> list[Column]:
@@ -392,7 +396,7 @@ def columns_of(connection: Connection, dataset: Node) -> list[str]:
         connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == dataset.id))
     )
     schema = value_of(connection, DATASET, ids, "schema")
-    listed = [one.name for one in (schema and schema.fields) or () if one.name]
+    listed = [field.name for field in (schema and schema.fields) or () if field.name]
     if listed:
         return listed
     stated = (
@@ -421,8 +425,10 @@ def _node(node: Column, distance: int, names: Mapping[int, Answer]) -> Answer:
 
 def _opaque_runs(origins: Iterable[Mapping[Origin, Seen]]) -> set[int]:
     """The runs that stated an edge with opaque steps."""
-    seen = (seen for of_step in origins for how, seen in of_step.items() if how.is_opaque)
-    return {run for one in seen for run in one.owners}
+    sightings = (
+        sighting for of_step in origins for how, sighting in of_step.items() if how.is_opaque
+    )
+    return {run for sighting in sightings for run in sighting.owners}
 
 
 def _edge_answers(connection: Connection, walked: WalkedColumns) -> Iterator[Answer]:
@@ -433,13 +439,13 @@ def _edge_answers(connection: Connection, walked: WalkedColumns) -> Iterator[Ans
         go_on()
         ends = {"source": walked.nodes[source]["id"], "target": walked.nodes[target]["id"]}
         job = walked.names[step.via[0]]["id"]
-        for how, seen in origins[step].items():
+        for how, origin in origins[step].items():
             answer = ends | {"job": job} | _how(how)
             if how.is_opaque:
-                answer["opaqueSteps"] = _named_in(unfollowed, seen.owners)
+                answer["opaqueSteps"] = _named_in(unfollowed, origin.owners)
             if how.other_case:
                 answer["otherCase"] = list(how.other_case)
-            yield answer | seen_answer(seen)
+            yield answer | seen_answer(origin)
 
 
 def _named_in(unfollowed: Mapping[int, Sequence[str]], runs: Iterable[int]) -> list[str]:

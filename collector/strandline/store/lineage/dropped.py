@@ -78,8 +78,8 @@ def _claimed(
 ) -> dict[int, int]:
     """Return when datasets were dropped that no run wrote then or later, or `by` a past moment."""
     claimed = {id_: row.at for id_, row in newest.items() if row.at <= moment and _drops(row)}
-    kept = _kept(connection, claimed, by) if claimed else ()
-    return {id_: at for id_, at in claimed.items() if id_ not in kept}
+    dropped = _kept(connection, claimed, by) if claimed else ()
+    return {id_: at for id_, at in claimed.items() if id_ not in dropped}
 
 
 def _changes(ids: Iterable[int]) -> Select[Any]:
@@ -124,11 +124,11 @@ def _kept(connection: Connection, claimed: dict[int, int], moment: int | None) -
         .where(relations.c.newest_at >= min(claimed.values()), *by_then)
     )
     dropped_by: dict[int, int] = {}
-    kept: set[int] = set()
+    dropped: set[int] = set()
     for dataset, run, newest_at, state, ended_at in connection.execute(query):
         is_done = state == COMPLETE and (moment is None or ended_at <= moment)
         if newest_at >= claimed[dataset] and (
             not is_done or dropped_by.setdefault(dataset, run) != run
         ):
-            kept.add(dataset)
-    return kept
+            dropped.add(dataset)
+    return dropped

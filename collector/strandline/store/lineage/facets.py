@@ -100,10 +100,10 @@ def quarantined_each(
     connection: Connection, kind: int, ids: Sequence[int]
 ) -> dict[int, dict[str, str]]:
     """The same of each entity of one kind that has such facets."""
-    found: dict[int, dict[str, str]] = {}
+    facets_of: dict[int, dict[str, str]] = {}
     for entity_id, key, problem in _quarantined(connection, kind, ids, lambda id_: id_):
-        found.setdefault(entity_id, {})[key] = problem
-    return found
+        facets_of.setdefault(entity_id, {})[key] = problem
+    return facets_of
 
 
 def _quarantined(

@@ -52,12 +52,12 @@ def messages_of(
 
     Of a past moment, if no later event states it again.
     """
-    found: dict[int, str] = {}
+    messages: dict[int, str] = {}
     for run, key, body in _newest(connection, run_ids, (MESSAGE, STACK), moment):
         message = _message(key, msgspec.json.decode(expand(body)))
-        if message and (key == MESSAGE or run not in found):
-            found[run] = message
-    return found
+        if message and (key == MESSAGE or run not in messages):
+            messages[run] = message
+    return messages
 
 
 def _message(key: str, facet: Mapping[str, Any]) -> str:

@@ -42,7 +42,7 @@ class Looked:
         nodes: Collection[int],
         jobs: frozenset[int],
         way: Direction,
-        touched: Iterable[JobEdge],
+        job_edges: Iterable[JobEdge],
         steps: Collection[WalkStep[int]],
     ) -> None:
         """Note the nodes that were asked for and the steps that leave them.
@@ -53,7 +53,9 @@ class Looked:
         steps = [step for step in steps if not step.is_view]
         self.datasets[near].update(nodes)
         self.jobs[far].update(jobs.intersection(nodes), (step.via for step in steps))
-        self.found.update((one.job, one.direction, one.dataset) for one in touched)
+        self.found.update(
+            (job_edge.job, job_edge.direction, job_edge.dataset) for job_edge in job_edges
+        )
         self.found.update(
             (step.via, SOURCE, step.source) for step in steps if step.source is not None
         )
@@ -65,22 +67,22 @@ class Looked:
         """Return the reported relations of the looked-at nodes that are not in the answer."""
         reported: set[Key] = set()
         for direction in (SOURCE, SINK):
-            given = {"direction": direction, "moment": view.at}
-            of_datasets = given | {"ids": list(self.datasets[direction])}
+            parameters = {"direction": direction, "moment": view.at}
+            of_datasets = parameters | {"ids": list(self.datasets[direction])}
             reported |= _keys(connection, _of_datasets(view.past), of_datasets)
             names = (
                 list(names_of_jobs(connection, self.jobs[direction]))
                 if self.jobs[direction]
                 else []
             )
-            of_jobs = _keys(connection, _of_jobs(view.past), given | {"ids": names})
+            of_jobs = _keys(connection, _of_jobs(view.past), parameters | {"ids": names})
             reported |= {key for key in of_jobs if key[0] in self.jobs[direction]}
         return reported - self.found
 
 
-def _keys(connection: Connection, query: Select[Any], given: dict[str, Any]) -> set[Key]:
-    ids: Sequence[int] = given["ids"]
-    return set(map(tuple, connection.execute(query, given).all())) if ids else set()
+def _keys(connection: Connection, query: Select[Any], parameters: dict[str, Any]) -> set[Key]:
+    ids: Sequence[int] = parameters["ids"]
+    return set(map(tuple, connection.execute(query, parameters).all())) if ids else set()
 
 
 @cache

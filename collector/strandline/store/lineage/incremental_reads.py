@@ -28,29 +28,31 @@ class Range(NamedTuple):
 
 def between(connection: Connection, ranges: Iterable[Range]) -> dict[Range, list[str]]:
     """The snapshots of each range but the last, going back from it."""
-    found: dict[Range, list[str]] = {one: [] for one in ranges}
-    heads = {one: one.last for one in found}
+    snapshots: dict[Range, list[str]] = {range_: [] for range_ in ranges}
+    heads = {range_: range_.last for range_ in snapshots}
     for _ in range(LONGEST):
         parents = (
-            _parents(connection, {(one.dataset, head) for one, head in heads.items()})
+            _parents(connection, {(range_.dataset, head) for range_, head in heads.items()})
             if heads
             else {}
         )
         heads = _stepped_back(heads, parents)
         if not heads:
             break
-        for one, head in heads.items():
-            found[one].append(head)
-    return found
+        for dataset_range, head in heads.items():
+            snapshots[dataset_range].append(head)
+    return snapshots
 
 
 def _stepped_back(
     heads: Mapping[Range, str], parents: Mapping[tuple[int, str], str | None]
 ) -> dict[Range, str]:
     """The parents of the ranges' heads, where they are still within the range."""
-    found = {one: parents.get((one.dataset, head)) for one, head in heads.items()}
+    previous = {range_: parents.get((range_.dataset, head)) for range_, head in heads.items()}
     return {
-        one: parent for one, parent in found.items() if parent is not None and parent != one.after
+        range_: parent
+        for range_, parent in previous.items()
+        if parent is not None and parent != range_.after
     }
 
 
@@ -65,12 +67,14 @@ def reading_across(
     wanted = set(nodes)
     reads = connection.execute(_reads_of_several({dataset for dataset, _ in wanted})).all()
     covered = between(connection, {Range(*row[2:]) for row in reads[:MOST_READS]})
-    found = {
+    keys = {
         (row.run_id, row.barrier)
         for row in reads[:MOST_READS]
-        if any((row.canonical_id, one) in wanted for one in covered[Range(*row[2:])])
+        if any((row.canonical_id, snapshot) in wanted for snapshot in covered[Range(*row[2:])])
     }
-    return found, len(reads) <= MOST_READS and all(len(one) < LONGEST for one in covered.values())
+    return keys, len(reads) <= MOST_READS and all(
+        len(snapshots) < LONGEST for snapshots in covered.values()
+    )
 
 
 def _reads_of_several(dataset_ids: Iterable[int]) -> Select[Any]:

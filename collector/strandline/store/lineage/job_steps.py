@@ -80,22 +80,22 @@ class StatedSources(NamedTuple):
     views: dict[int, ViewsRead]
 
 
-def stated_sources(connection: Connection, touched: Iterable[JobEdge]) -> StatedSources:
+def stated_sources(connection: Connection, job_edges: Iterable[JobEdge]) -> StatedSources:
     """Return the sources that events of the runs of these edges state."""
-    sets = edge_sets_of(connection, {one.run for one in touched})
+    sets = edge_sets_of(connection, {job_edge.run for job_edge in job_edges})
     return StatedSources(sources_in(sets), sets.views)
 
 
 def sources_in(sets: EdgeSets) -> dict[Use, Stated]:
     """Return the stated sources in sets of edges; equal runs share one value."""
     alike: dict[tuple[SetUse, ...], dict[int, Stated]] = {}
-    found: dict[Use, Stated] = {}
+    sources: dict[Use, Stated] = {}
     for run, uses in sets.of_run.items():
         if (of_sinks := alike.get(uses)) is None:
             of_sinks = alike[uses] = _of_sinks(uses, sets)
         for sink, stated in of_sinks.items():
-            found[run, sink] = stated
-    return found
+            sources[run, sink] = stated
+    return sources
 
 
 def _of_sinks(uses: Iterable[SetUse], sets: EdgeSets) -> dict[int, Stated]:
@@ -176,8 +176,8 @@ class JobRelations:
     ) -> Iterator[tuple[WalkStep[int], Reason]]:
         """Yield the steps into these views, as the runs of the job read them."""
         for run, of_run in stated.views.items():
-            asked = of_run.below.keys() & set(views)
-            yield from self._into_views(of_run.links_below(asked), run, of_run)
+            views_used = of_run.below.keys() & set(views)
+            yield from self._into_views(of_run.links_below(views_used), run, of_run)
 
     def _into_views(
         self, links: Iterable[Link], run: int, views: ViewsRead | None
@@ -259,8 +259,10 @@ class _GatheredReason:
     def reason(self) -> Reason:
         """All of it."""
         assert self.newest is not None
-        seen = self.newest[2].seen
-        return Reason(*self.newest, Seen(self.at, frozenset(self.owners), seen.among, seen.newest))
+        sighting = self.newest[2].seen
+        return Reason(
+            *self.newest, Seen(self.at, frozenset(self.owners), sighting.among, sighting.newest)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,25 +317,25 @@ def by_job(edges: Collection[JobEdge]) -> dict[int, JobRelations]:
     """Map each job to its reads and writes; the newest write is the last."""
     jobs: dict[int, JobRelations] = {}
     writers = {edge.run for edge in edges if edge.direction == SINK and edge.of_query}
-    for one in edges:
-        job = jobs.get(one.job) or jobs.setdefault(one.job, JobRelations())
-        if one.direction == SINK:
-            job.written.append(one)
+    for edge_ in edges:
+        job = jobs.get(edge_.job) or jobs.setdefault(edge_.job, JobRelations())
+        if edge_.direction == SINK:
+            job.written.append(edge_)
             continue
-        _keep_newest(job.reads, one)
-        _keep_newest(job.by_run.setdefault(one.run, {}), one)
-        if one.of_query and one.run not in writers:
-            _keep_newest(job.beside.setdefault(one.owner, {}), one)
+        _keep_newest(job.reads, edge_)
+        _keep_newest(job.by_run.setdefault(edge_.run, {}), edge_)
+        if edge_.of_query and edge_.run not in writers:
+            _keep_newest(job.beside.setdefault(edge_.owner, {}), edge_)
     for job in jobs.values():
         job.written.sort(key=_age)
     return jobs
 
 
-def _keep_newest(reads: dict[int, JobEdge], one: JobEdge) -> None:
-    before = reads.get(one.dataset)
-    if before is None or _age(one) > _age(before):
-        reads[one.dataset] = one
+def _keep_newest(reads: dict[int, JobEdge], job_edge: JobEdge) -> None:
+    before = reads.get(job_edge.dataset)
+    if before is None or _age(job_edge) > _age(before):
+        reads[job_edge.dataset] = job_edge
 
 
-def _age(one: JobEdge) -> tuple[int, int, int]:
-    return one.at, one.since, one.owner
+def _age(job_edge: JobEdge) -> tuple[int, int, int]:
+    return job_edge.at, job_edge.since, job_edge.owner

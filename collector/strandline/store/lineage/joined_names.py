@@ -71,12 +71,12 @@ def _others(connection: Connection, canonical_ids: list[int]) -> dict[int, list[
     )
     rows = connection.execute(query.order_by(datasets.c.namespace, datasets.c.name)).all()
     reasons = _reasons(connection, [*canonical_ids, *(row.id for row in rows)])
-    found: dict[int, list[OtherName]] = defaultdict(list)
+    others: dict[int, list[OtherName]] = defaultdict(list)
     for row in rows:
-        found[row.canonical_id].append(
+        others[row.canonical_id].append(
             OtherName(row.namespace, row.name, tuple(sorted(reasons[row.id])))
         )
-    return found
+    return others
 
 
 def _reasons(connection: Connection, ids: list[int]) -> dict[int, set[str]]:
@@ -84,10 +84,10 @@ def _reasons(connection: Connection, ids: list[int]) -> dict[int, set[str]]:
 
     An alias joins the name that has it and the one that it is.
     """
-    found: dict[int, set[str]] = defaultdict(set)
+    reasons_of: dict[int, set[str]] = defaultdict(set)
     for alias in connection.execute(
         select(dataset_aliases).where(among(dataset_aliases.c.alias_id, ids))
     ):
         for end in (alias.dataset_id, alias.alias_id):
-            found[end].add(REASONS.get(alias.type, alias.type))
-    return found
+            reasons_of[end].add(REASONS.get(alias.type, alias.type))
+    return reasons_of

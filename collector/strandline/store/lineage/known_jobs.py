@@ -104,9 +104,9 @@ class KnownJobs:
     def called(self, names: Collection[int]) -> dict[int, KnownJob]:
         """Return the jobs of these names and the owners of runs that were reported under them."""
         self._load(names)
-        found = {name: self.jobs[name] for name in names}
-        found |= {owner: self.jobs[owner] for name in names for owner in self.jobs[name].owners}
-        return found
+        known = {name: self.jobs[name] for name in names}
+        known |= {owner: self.jobs[owner] for name in names for owner in self.jobs[name].owners}
+        return known
 
     def touching(self, ids: Collection[int], direction: int, limit: int) -> list[int]:
         """Return names of jobs that ever read (direction 0) or wrote (1) these datasets."""
@@ -134,9 +134,11 @@ class KnownJobs:
     def _load(self, names: Collection[int]) -> None:
         missing = [name for name in names if name not in self.jobs]
         if missing and self.shared is not None:
-            kept = self.shared.among(missing)
-            kept |= self.shared.among({owner for job in kept.values() for owner in job.owners})
-            self.jobs |= kept
+            remembered = self.shared.among(missing)
+            remembered |= self.shared.among(
+                {owner for job in remembered.values() for owner in job.owners}
+            )
+            self.jobs |= remembered
         missing = [
             name
             for name in {*names, *(o for n in names if n in self.jobs for o in self.jobs[n].owners)}
@@ -153,14 +155,14 @@ class KnownJobs:
 def load_jobs(connection: Connection, view: View, names: Collection[int]) -> dict[int, KnownJob]:
     """Read the jobs of these names, and those that own runs reported under them."""
     owners: dict[int, set[int]] = defaultdict(set)
-    asked, new = set[int](), set(names)
+    wanted, new = set[int](), set(names)
     while new:
         for name, owner in connection.execute(_owners(), {"jobs": list(new)}).all():
             if owner != name:
                 owners[name].add(owner)
-        asked |= new
-        new = {owner for name in new for owner in owners[name]} - asked
-    edges, open_jobs = job_edges_with_open_jobs(connection, view, list(asked))
+        wanted |= new
+        new = {owner for name in new for owner in owners[name]} - wanted
+    edges, open_jobs = job_edges_with_open_jobs(connection, view, list(wanted))
     stated: dict[int, StatedSources] = defaultdict(lambda: StatedSources({}, {}))
     job_of_run = {edge.run: edge.job for edge in edges}
     of_runs = stated_sources(connection, edges)
@@ -180,7 +182,7 @@ def load_jobs(connection: Connection, view: View, names: Collection[int]) -> dic
             tuple(sorted(owners[id_])),
             id_ in open_jobs,
         )
-        for id_ in asked
+        for id_ in wanted
     }
 
 

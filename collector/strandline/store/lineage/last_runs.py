@@ -71,13 +71,13 @@ def last_sightings(
     if jobs_asked != set(names):
         last = _last_runs(connection, jobs_asked, recent_runs, now)
     search = _RunSearch(connection, jobs_asked, jobs_asked, View(now), recent_runs)
-    found, owners = last.found, last.owners
+    runs, owners = last.found, last.owners
     if last.mixed:
-        found = found | search.newest(last.mixed, own=True)
-        owners = owners | search.owners_of(found - last.found)
-    touches = [one for one in last.touches if one.job in jobs_asked]
-    touches += search.touched_by((found | search.batches(owners)) - last.found)
-    return search.with_applications(touches, found)
+        runs = runs | search.newest(last.mixed, own=True)
+        owners = owners | search.owners_of(runs - last.found)
+    touches = [touch for touch in last.touches if touch.job in jobs_asked]
+    touches += search.touched_by((runs | search.batches(owners)) - last.found)
+    return search.with_applications(touches, runs)
 
 
 def past_sightings(
@@ -92,9 +92,9 @@ def past_sightings(
     At least all that was known then.
     """
     then = _RunSearch(connection, names, jobs_asked, View(moment, past=True), recent_runs)
-    found = then.under_way() | then.newest(names)
-    found |= then.newest(then.mixed(found).intersection(jobs_asked), own=True)
-    return then.with_applications(then.touches(found), found)
+    runs = then.under_way() | then.newest(names)
+    runs |= then.newest(then.mixed(runs).intersection(jobs_asked), own=True)
+    return then.with_applications(then.touches(runs), runs)
 
 
 @dataclass(slots=True)
@@ -113,21 +113,21 @@ class _Last:
 
 
 def _last_runs(connection: Connection, names: Collection[int], recent_runs: int, now: int) -> _Last:
-    given = {"names": list(names), "most": recent_runs + 1, "moment": now}
+    parameters = {"names": list(names), "most": recent_runs + 1, "moment": now}
     last = _Last()
     for *columns, is_undone_, has_touched_last, name in connection.execute(
-        _last_of_names(connection.dialect.name), given
+        _last_of_names(connection.dialect.name), parameters
     ).all():
-        one = Sighting._make(columns)
-        last.found.add(one.run)
+        sighting = Sighting._make(columns)
+        last.found.add(sighting.run)
         if has_touched_last:
-            last.jobs.add(one.job)
-        if one.owner != one.run or one.named is None:
-            last.owners.add(one.owner)
-        if one.job != name:
+            last.jobs.add(sighting.job)
+        if sighting.owner != sighting.run or sighting.named is None:
+            last.owners.add(sighting.owner)
+        if sighting.job != name:
             last.mixed.add(name)
-        if one.dataset is not None and not is_undone_:
-            last.touches.append(one)
+        if sighting.dataset is not None and not is_undone_:
+            last.touches.append(sighting)
     return last
 
 
@@ -138,11 +138,11 @@ def sightings_of(
 
     The runs count themselves, and so do their last micro-batches.
     """
-    found = {*owners, *connection.scalars(_named(), {"names": list(jobs_asked)}).all()}
+    runs = {*owners, *connection.scalars(_named(), {"names": list(jobs_asked)}).all()}
     return [
-        one
-        for one in _RunSearch(connection, jobs_asked, jobs_asked, View(now)).touches(found)
-        if one.owner in owners
+        touch
+        for touch in _RunSearch(connection, jobs_asked, jobs_asked, View(now)).touches(runs)
+        if touch.owner in owners
     ]
 
 
@@ -159,17 +159,17 @@ class _RunSearch:
     view: View
     recent_runs: int = 0
 
-    def with_applications(self, touches: list[Sighting], found: set[int]) -> list[Sighting]:
+    def with_applications(self, touches: list[Sighting], runs: set[int]) -> list[Sighting]:
         """Add what else is known where these runs were found.
 
         All of the newest applications, themselves and below them, and before these as many.
         """
-        touches = touches + self._in_place_of_idle(touches, found)
+        touches = touches + self._in_place_of_idle(touches, runs)
         if applications := self._applications(touches):
             below = self.newest(self.names, applications, MOST_BELOW, within=True)
             before = self.newest(self.names, applications, within=False)
-            touches += self.touches((applications | below | before) - found)
-            touches += self._in_place_of_idle(touches, before | found, applications)
+            touches += self.touches((applications | below | before) - runs)
+            touches += self._in_place_of_idle(touches, before | runs, applications)
         return touches
 
     def newest(
@@ -194,12 +194,12 @@ class _RunSearch:
             return set()
         when = NOW if not self.view.past else BEGUN if within else ENDED
         query = _newest_runs(self.connection.dialect.name, when, bool(applications), within, own)
-        given = {
+        parameters = {
             "names": list(names),
             "most": most or self.recent_runs + 1,
             "applications": list(applications),
         }
-        return set(self.connection.scalars(query, given | {"moment": self.view.at}).all())
+        return set(self.connection.scalars(query, parameters | {"moment": self.view.at}).all())
 
     def under_way(self) -> set[int]:
         """Return the runs that had begun at the moment and were heard of later.
@@ -209,82 +209,82 @@ class _RunSearch:
         query = _newest_runs(
             self.connection.dialect.name, UNDER_WAY, bounded=False, within=False, own=False
         )
-        given = {"names": list(self.names), "most": MOST_BELOW}
-        return set(self.connection.scalars(query, given | {"moment": self.view.at}).all())
+        parameters = {"names": list(self.names), "most": MOST_BELOW}
+        return set(self.connection.scalars(query, parameters | {"moment": self.view.at}).all())
 
-    def mixed(self, found: Collection[int]) -> set[int]:
+    def mixed(self, runs: Collection[int]) -> set[int]:
         """Names of these runs under which some are another job's."""
-        return (
-            set(self.connection.scalars(_mixed(), {"runs": list(found)}).all()) if found else set()
-        )
+        return set(self.connection.scalars(_mixed(), {"runs": list(runs)}).all()) if runs else set()
 
-    def owners_of(self, found: Collection[int]) -> set[int]:
+    def owners_of(self, runs: Collection[int]) -> set[int]:
         """Return the runs that own others.
 
         Those whose micro-batches are among these runs, or that touched nothing themselves.
         """
         return (
-            set(self.connection.scalars(_owners(), {"runs": list(found)}).all()) if found else set()
+            set(self.connection.scalars(_owners(), {"runs": list(runs)}).all()) if runs else set()
         )
 
     def batches(self, owners: Collection[int]) -> set[int]:
         """The last micro-batches of these runs."""
         if not owners:
             return set()
-        given, how = (
+        parameters, how = (
             {"owners": list(owners)} | {"moment": self.view.at},
             (self.connection.dialect.name, self.view.past),
         )
-        of_queries = self.connection.scalars(_last_of_queries(*how), given).all()
-        return {*of_queries, *self.connection.scalars(_last_batches(*how), given).all()}
+        of_queries = self.connection.scalars(_last_of_queries(*how), parameters).all()
+        return {*of_queries, *self.connection.scalars(_last_batches(*how), parameters).all()}
 
-    def touches(self, found: set[int]) -> list[Sighting]:
+    def touches(self, runs: set[int]) -> list[Sighting]:
         """Return what these runs touched, and the last micro-batches of their owners."""
-        return self.touched_by(found | self.batches(self.owners_of(found)))
+        return self.touched_by(runs | self.batches(self.owners_of(runs)))
 
-    def touched_by(self, found: Collection[int]) -> list[Sighting]:
+    def touched_by(self, runs: Collection[int]) -> list[Sighting]:
         """Return what these runs touched."""
-        if not found:
+        if not runs:
             return []
-        given = {"runs": list(found), "jobs": list(self.jobs)} | {"moment": self.view.at}
-        rows = self.connection.execute(_of_runs(self.view.past), given).all()
+        parameters = {"runs": list(runs), "jobs": list(self.jobs)} | {"moment": self.view.at}
+        rows = self.connection.execute(_of_runs(self.view.past), parameters).all()
         return [
-            as_of(one, self.view.at if self.view.past else None)
-            for one in map(Sighting._make, rows)
+            as_of(sighting, self.view.at if self.view.past else None)
+            for sighting in map(Sighting._make, rows)
         ]
 
     def _in_place_of_idle(
         self,
         touches: Sequence[Sighting],
-        found: Collection[int],
+        runs: Collection[int],
         applications: Collection[int] = (),
     ) -> list[Sighting]:
         """Return the sightings of other runs in place of found runs that own nothing."""
-        idle = set(found).difference(one.owner for one in touches)
+        idle = set(runs).difference(touch.owner for touch in touches)
         names = set(self.connection.scalars(_names_of(), {"runs": list(idle)})) if idle else set()
-        names &= {one.job for one in touches} if not self.view.past else set(self.jobs)
+        names &= {touch.job for touch in touches} if not self.view.past else set(self.jobs)
         owning = self.newest(names, applications, own=True) if names else set()
-        return self.touches(owning.difference(found))
+        return self.touches(owning.difference(runs))
 
     def _applications(self, touches: Sequence[Sighting]) -> set[int]:
         """The newest application of each job, where it has runs below it."""
-        if not any(one.may_have_below for one in touches):
+        if not any(touch.may_have_below for touch in touches):
             return set()
         newest = {window.newest for window in recent_runs_of(touches, self.recent_runs).values()}
-        found = {one.application for one in touches if one.may_have_below and one.owner in newest}
+        applications = {
+            touch.application for touch in touches if touch.may_have_below and touch.owner in newest
+        }
         return (
-            set(self.connection.scalars(_with_children(), {"runs": list(found)}))
-            if found
+            set(self.connection.scalars(_with_children(), {"runs": list(applications)}))
+            if applications
             else set()
         )
 
 
-def as_of(one: Sighting, moment: int | None) -> Sighting:
+def as_of(sighting: Sighting, moment: int | None) -> Sighting:
     """Return what came after the moment was not heard yet."""
     return (
-        one
+        sighting
         if moment is None
-        else one._replace(at=min(one.at, moment), run_at=min(one.run_at, moment))
+        else sighting._replace(at=min(sighting.at, moment), run_at=min(sighting.run_at, moment))
     )
 
 
@@ -303,15 +303,15 @@ def _last_of_names(dialect: str) -> CompoundSelect[Any]:
     every = union_all(named.where(among_given(job_relations.c.job_id, "names")), newest).subquery(
         "every"
     )
-    found = (
+    last_runs = (
         select(every.c.id, func.max(every.c.last).label("last")).group_by(every.c.id).cte("found")
     )
-    owned = found.join(runs, runs.c.id == found.c.id).join(
+    owned = last_runs.join(runs, runs.c.id == last_runs.c.id).join(
         run_owners, run_owners.c.run_id == runs.c.id
     )
-    more = created_nothing().label("undone"), found.c.last, runs.c.job_id.label("name")
+    more = created_nothing().label("undone"), last_runs.c.last, runs.c.job_id.label("name")
     some = sightings(past=False).add_columns(*more).select_from(with_relations(owned))
-    return union_all(some, _touched_nothing(owned, found.c.last))
+    return union_all(some, _touched_nothing(owned, last_runs.c.last))
 
 
 def _touched_nothing(owned: FromClause, last: ColumnElement[int]) -> Select[Any]:

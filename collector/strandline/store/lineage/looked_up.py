@@ -15,8 +15,8 @@ from strandline.store.sql.id_lists import among_given
 def lookups_in(facet: bytes) -> frozenset[Table]:
     """Return the lookups that a stored barrier facet names."""
     try:
-        found = orjson.loads(expand(facet)).get("lookups") or ()
-        return frozenset((str(one["namespace"]), str(one["name"])) for one in found)
+        lookups = orjson.loads(expand(facet)).get("lookups") or ()
+        return frozenset((str(lookup["namespace"]), str(lookup["name"])) for lookup in lookups)
     except (ValueError, TypeError, KeyError, AttributeError):
         return frozenset()
 
@@ -26,8 +26,8 @@ def lookups_of(connection: Connection, runs: Collection[int]) -> dict[tuple[int,
     stored = job_barriers.c
     query = select(stored.run_id, stored.barrier, stored.facet)
     rows = connection.execute(query.where(among_given(stored.run_id, "runs")), {"runs": list(runs)})
-    found: dict[tuple[int, int], set[int]] = {}
+    datasets_of: dict[tuple[int, int], set[int]] = {}
     for run, barrier, facet in rows:
         if tables := lookups_in(facet):
-            found[run, barrier] = {id_of("dataset", *table) for table in tables}
-    return found
+            datasets_of[run, barrier] = {id_of("dataset", *table) for table in tables}
+    return datasets_of

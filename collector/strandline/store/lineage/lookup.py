@@ -70,13 +70,13 @@ def node_of(connection: Connection, text: str) -> Node:
         raise NotFoundError(
             f"not a node: {text!r} is neither dataset:NAMESPACE:NAME nor job:NAMESPACE:NAME"
         )
-    ends = [found.start() for found in re.finditer(":", rest)][:MOST_SPLITS]
+    ends = [match.start() for match in re.finditer(":", rest)][:MOST_SPLITS]
     names = [(rest[:end], rest[end + 1 :]) for end in ends]
-    found = _stored(connection, kind, names)
-    if not found:
+    nodes = _stored(connection, kind, names)
+    if not nodes:
         alike = _in_any_case(connection, kind, rest)
         return _the_one(alike, rest) if alike else _unknown(connection, kind, rest, names[-1][1])
-    return max(found, key=lambda one: len(one[0]))[1]
+    return max(nodes, key=lambda pair: len(pair[0]))[1]
 
 
 def dataset_of(connection: Connection, namespace: str, name: str) -> Node:
@@ -91,9 +91,9 @@ def job_of(connection: Connection, namespace: str, name: str) -> Node:
 
 def dataset_at(connection: Connection, place: TableName) -> Node:
     """The one dataset at catalog, database and table."""
-    found = _datasets(connection, datasets.c.place_id == place_id(place))
+    nodes = _datasets(connection, datasets.c.place_id == place_id(place))
     text = ".".join(filter(None, place))
-    return _the_one(found, text) if found else _unknown(connection, "dataset", repr(text), text)
+    return _the_one(nodes, text) if nodes else _unknown(connection, "dataset", repr(text), text)
 
 
 Equal = Callable[[Any, str], ColumnElement[bool]]
@@ -115,11 +115,11 @@ def node_called(connection: Connection, text: str) -> Node:
     """
     if re.match("(dataset|job):.*:", text, re.DOTALL):
         return node_of(connection, text)
-    for asked, equal in _ways(text):
-        if found := _called(connection, asked, equal):
-            return _the_one(found, text)
-    if found := _by_end_of_path(connection, text):
-        return _the_one(found, text)
+    for words, equal in _ways(text):
+        if nodes := _called(connection, words, equal):
+            return _the_one(nodes, text)
+    if nodes := _by_end_of_path(connection, text):
+        return _the_one(nodes, text)
     return _unknown(connection, "dataset or job", repr(text), text)
 
 
@@ -127,9 +127,9 @@ def job_called(connection: Connection, text: str) -> Node:
     """The job that a person means, by its name or as job:NAMESPACE:NAME."""
     if re.match("job:.*:", text, re.DOTALL):
         return node_of(connection, text)
-    for asked, equal in _ways(text):
-        if found := _nodes(connection, "job", select(jobs).where(equal(jobs.c.name, asked))):
-            return _the_one(found, text)
+    for words, equal in _ways(text):
+        if nodes := _nodes(connection, "job", select(jobs).where(equal(jobs.c.name, words))):
+            return _the_one(nodes, text)
     return _unknown(connection, "job", repr(text), text)
 
 
@@ -143,19 +143,19 @@ def dataset_called(connection: Connection, text: str) -> Node:
         return node_of(connection, text)
     if re.match("job:.*:", text, re.DOTALL):
         raise NotFoundError(f"{text}: is a job, not a table")
-    for asked, equal in _ways(text):
-        if found := _datasets(
-            connection, or_(equal(datasets.c.name, asked), _placed(asked, equal))
+    for words, equal in _ways(text):
+        if nodes := _datasets(
+            connection, or_(equal(datasets.c.name, words), _placed(words, equal))
         ):
-            return _the_one(found, text)
-    if found := _by_end_of_path(connection, text):
-        return _the_one(found, text)
+            return _the_one(nodes, text)
+    if nodes := _by_end_of_path(connection, text):
+        return _the_one(nodes, text)
     return _unknown(connection, "dataset", repr(text), text)
 
 
 def _called(connection: Connection, text: str, equal: Equal) -> list[Node]:
-    found = _datasets(connection, or_(equal(datasets.c.name, text), _placed(text, equal)))
-    return found + _nodes(connection, "job", select(jobs).where(equal(jobs.c.name, text)))
+    nodes = _datasets(connection, or_(equal(datasets.c.name, text), _placed(text, equal)))
+    return nodes + _nodes(connection, "job", select(jobs).where(equal(jobs.c.name, text)))
 
 
 def _by_end_of_path(connection: Connection, text: str) -> list[Node]:
@@ -194,10 +194,10 @@ def _in_any_case(connection: Connection, kind: str, rest: str) -> list[Node]:
 
 
 def _named(connection: Connection, kind: str, namespace: str, name: str) -> Node:
-    found = _stored(connection, kind, [(namespace, name)])
-    if not found:
+    nodes = _stored(connection, kind, [(namespace, name)])
+    if not nodes:
         return _unknown(connection, kind, f"{name!r} in namespace {namespace!r}", name)
-    return found[0][1]
+    return nodes[0][1]
 
 
 def _stored(
@@ -207,11 +207,11 @@ def _stored(
 
     Then as what is stripped of them leaves them.
     """
-    found = _stored_under(
+    rows = _stored_under(
         connection, kind, [id_of(kind, *Naming().name_of(*name)) for name in names]
     )
-    if found or kind == "job":
-        return found
+    if rows or kind == "job":
+        return rows
     naming = naming_of(strip_patterns(connection))
     ids = [id_of(kind, *naming.name_of(*name)) for name in names]
     ids += [id_of(kind, *naming.name_of(*plain_spelling(*name))) for name in names]
@@ -220,8 +220,8 @@ def _stored(
 
 def _stored_under(connection: Connection, kind: str, ids: Sequence[int]) -> list[tuple[str, Node]]:
     """(namespace as asked, node) of the ids that are known."""
-    found = connection.execute(_of_ids(kind), {"ids": ids})
-    return [(asked, Node(kind, id_, namespace, name)) for id_, namespace, name, asked in found]
+    rows = connection.execute(_of_ids(kind), {"ids": ids})
+    return [(row_kind, Node(kind, id_, namespace, name)) for id_, namespace, name, row_kind in rows]
 
 
 @cache
@@ -257,10 +257,10 @@ def _node(kind: str, row: Row[Any]) -> Node:
     return Node(kind, row.id, row.namespace, row.name)
 
 
-def _the_one(found: Sequence[Node], text: str) -> Node:
-    if len(found) == 1:
-        return found[0]
-    raise AmbiguousError(f"several are called {text!r}", sorted(map(str, found))[:MOST_CANDIDATES])
+def _the_one(nodes: Sequence[Node], text: str) -> Node:
+    if len(nodes) == 1:
+        return nodes[0]
+    raise AmbiguousError(f"several are called {text!r}", sorted(map(str, nodes))[:MOST_CANDIDATES])
 
 
 def _unknown(connection: Connection, kind: str, shown: str, name: str) -> NoReturn:
@@ -269,9 +269,14 @@ def _unknown(connection: Connection, kind: str, shown: str, name: str) -> NoRetu
     Tables come before jobs, of each the nearest first.
     """
     near = [
-        one for each in ("dataset", "job") if each in kind for one in _near(connection, each, name)
+        candidate
+        for each in ("dataset", "job")
+        if each in kind
+        for candidate in _near(connection, each, name)
     ]
-    likely = sorted(near, key=lambda one: (one[1].startswith("job:"), -one[0], one[1]))
+    likely = sorted(
+        near, key=lambda candidate: (candidate[1].startswith("job:"), -candidate[0], candidate[1])
+    )
     raise NotFoundError(f"unknown {kind}: {shown}", [text for _, text in likely[:MOST_CANDIDATES]])
 
 
@@ -294,9 +299,9 @@ def _likeness(name: str, other: str) -> float:
 
     Bank.balence, /lake/bank/balance.
     """
-    one, two = (re.sub(r"[./:]", ".", text[-100:].lower()) for text in (name, other))
-    whole = difflib.SequenceMatcher(None, one, two).ratio()
-    ends = difflib.SequenceMatcher(None, one.rpartition(".")[2], two.rpartition(".")[2]).ratio()
+    left, right = (re.sub(r"[./:]", ".", text[-100:].lower()) for text in (name, other))
+    whole = difflib.SequenceMatcher(None, left, right).ratio()
+    ends = difflib.SequenceMatcher(None, left.rpartition(".")[2], right.rpartition(".")[2]).ratio()
     return max(whole, ends * 0.9)
 
 

@@ -75,7 +75,7 @@ def checkpoints_of(connection: Connection, table: Table) -> list[Checkpoint]:
         if streams and mark[0] not in streams and not _is_anew(counted, table):
             checkpoint.read.clear()
         checkpoints.append(checkpoint)
-    return [one for one in checkpoints if one.written]
+    return [checkpoint for checkpoint in checkpoints if checkpoint.written]
 
 
 def _is_written(row: Any, table: Table) -> bool:

@@ -53,28 +53,29 @@ class NestedCommand(NamedTuple):
 
 
 def without_nested(
-    connection: Connection, touched: Collection[JobEdge], asked: Collection[int] = ()
+    connection: Connection, job_edges: Collection[JobEdge], runs: Collection[int] = ()
 ) -> list[JobEdge]:
     """The relations without those of nested runs, but for those of jobs that were asked for."""
-    shared = _written_by_several(touched)
+    shared = _written_by_several(job_edges)
     if not shared:
-        return list(touched)
+        return list(job_edges)
     runs_of = {
-        one.run
-        for one in touched
-        if one.dataset in shared and one.direction == SINK and one.job not in asked
+        job_edge.run
+        for job_edge in job_edges
+        if job_edge.dataset in shared and job_edge.direction == SINK and job_edge.job not in runs
     }
     nested = nested_runs(connection, runs_of)
-    return [one for one in touched if one.run not in nested]
+    return [job_edge for job_edge in job_edges if job_edge.run not in nested]
 
 
-def _written_by_several(touched: Iterable[JobEdge]) -> set[int]:
+def _written_by_several(job_edges: Iterable[JobEdge]) -> set[int]:
     """The datasets that more than one job writes."""
     writer: dict[int, int] = {}
     return {
-        one.dataset
-        for one in touched
-        if one.direction == SINK and writer.setdefault(one.dataset, one.job) != one.job
+        job_edge.dataset
+        for job_edge in job_edges
+        if job_edge.direction == SINK
+        and writer.setdefault(job_edge.dataset, job_edge.job) != job_edge.job
     }
 
 
@@ -89,7 +90,7 @@ def nested_runs(
     inner = {row[0]: NestedCommand(*row[:6]) for row in rows}
     outer = {row[0]: frozenset(_outer_jobs(row.namespace, row.name)) for row in rows}
     holding: dict[int, list[NestedCommand]] = defaultdict(list)
-    above = list({one.application for one in inner.values()})
+    above = list({run.application for run in inner.values()})
     wanted = {"jobs": list(set().union(*outer.values())), "above": above}
     for row in _ended(connection, _outer(), wanted, moment) if inner else ():
         holding[row.job_id].append(NestedCommand(*row))
@@ -97,18 +98,20 @@ def nested_runs(
 
 
 def _ended(
-    connection: Connection, query: Select[Any], given: Mapping[str, Any], moment: int | None
+    connection: Connection, query: Select[Any], parameters: Mapping[str, Any], moment: int | None
 ) -> list[Any]:
     """The commands that had ended by a past moment, or all."""
     return [
-        row for row in connection.execute(query, given) if moment is None or row.ended_at <= moment
+        row
+        for row in connection.execute(query, parameters)
+        if moment is None or row.ended_at <= moment
     ]
 
 
 def _is_held(
     command: NestedCommand, jobs: Iterable[int], holding: Mapping[int, Iterable[NestedCommand]]
 ) -> bool:
-    return any(one.holds(command) for job in jobs for one in holding.get(job, ()))
+    return any(holder.holds(command) for job in jobs for holder in holding.get(job, ()))
 
 
 def nested_jobs(
@@ -135,8 +138,8 @@ def _outer_jobs(namespace: str, name: str) -> Iterator[int]:
     Their tables are called without the catalog.
     """
     for kind in INNER:
-        application, found, table = name.partition(f".{kind}.")
-        parts = table.split("_") if found else []
+        application, command, table = name.partition(f".{kind}.")
+        parts = table.split("_") if command else []
         for start in range(1, len(parts)):
             for outer in OUTER:
                 yield id_of("job", namespace, f"{application}.{outer}.{'_'.join(parts[start:])}")

@@ -60,9 +60,9 @@ def facets_of_nodes(
 def tags_of_nodes(connection: Connection, nodes: Sequence[Answer]) -> dict[str, list[Any]]:
     """The tags of nodes as facets: those of events, and those that people gave."""
     facets_of = facets_of_nodes(connection, nodes, "tags")
-    given = select(annotations.c.entity_id, annotations.c.field, annotations.c.name)
+    tags = select(annotations.c.entity_id, annotations.c.field, annotations.c.name)
     for of_entity in _entities(connection, nodes).values():
-        of_people = given.where(
+        of_people = tags.where(
             annotations.c.kind == TAG_GIVEN, among(annotations.c.entity_id, of_entity)
         )
         for row in connection.execute(of_people):

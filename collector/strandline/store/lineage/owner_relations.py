@@ -24,10 +24,10 @@ from strandline.store.sql.upsert import upsert
 
 def runs_in(rows: Rows) -> set[int]:
     """The runs of which the rows say more than that they have children."""
-    found = {one.run_id for one in rows.of(RelationSeen)}
-    found |= {one.run_id for one in rows.of(RunParent)}
-    found |= {one.run_id for one in rows.of(RunQuery)}
-    return found | {one.id for one in rows.of(RunSeen) if one.first_at is not None}
+    runs = {relation_seen.run_id for relation_seen in rows.of(RelationSeen)}
+    runs |= {run_parent.run_id for run_parent in rows.of(RunParent)}
+    runs |= {run_query.run_id for run_query in rows.of(RunQuery)}
+    return runs | {run_seen.id for run_seen in rows.of(RunSeen) if run_seen.first_at is not None}
 
 
 def relate_owners(connection: Connection, touched_runs: Collection[int]) -> list[JobRelation]:
@@ -39,15 +39,15 @@ def relate_owners(connection: Connection, touched_runs: Collection[int]) -> list
     jobs = _jobs_of(connection, touched_runs) if touched_runs else {}
     if not jobs:
         return []
-    touched = connection.execute(_touched(), {"runs": list(jobs)}).all()
-    found = [
+    relations = connection.execute(_touched(), {"runs": list(jobs)}).all()
+    job_relations = [
         JobRelation(job, way, dataset, run, at)
-        for way, dataset, run, at in touched
+        for way, dataset, run, at in relations
         for job in jobs[run]
     ]
-    if found:
-        upsert(connection, JobRelation, fold_rows(JobRelation, found))
-    return found
+    if job_relations:
+        upsert(connection, JobRelation, fold_rows(JobRelation, job_relations))
+    return job_relations
 
 
 def _jobs_of(connection: Connection, touched_runs: Iterable[int]) -> dict[int, set[int]]:

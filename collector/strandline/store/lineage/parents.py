@@ -32,17 +32,17 @@ def above(connection: Connection, below: Iterable[int], how: str) -> dict[int, A
     """
     if how == "none":
         return {}
-    found = _next(connection, below, how)
-    return _topmost(connection, found) if how == "root" else found
+    parents = _next(connection, below, how)
+    return _topmost(connection, parents) if how == "root" else parents
 
 
-def _topmost(connection: Connection, found: dict[int, Above]) -> dict[int, Above]:
+def _topmost(connection: Connection, parents: dict[int, Above]) -> dict[int, Above]:
     for _ in range(LEVELS):
-        higher = _next(connection, {one.run for one in found.values()}, "root")
+        higher = _next(connection, {parent.run for parent in parents.values()}, "root")
         if not higher:
             break
-        found = {run: higher.get(one.run, one) for run, one in found.items()}
-    return found
+        parents = {run: higher.get(parent.run, parent) for run, parent in parents.items()}
+    return parents
 
 
 def _next(connection: Connection, below: Iterable[int], how: str) -> dict[int, Above]:

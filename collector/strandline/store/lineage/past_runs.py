@@ -93,8 +93,8 @@ def _end_of(row: Any, moment: int) -> tuple[int, int] | None:
     """
     if row.ended_at is not None and row.ended_at <= moment:
         return row.ended_at, row.state
-    seen = 0 if row.query else row.newest_at
-    return next((end for end in _ends_above(row._mapping, moment) if end[0] >= seen), None)
+    until = 0 if row.query else row.newest_at
+    return next((end for end in _ends_above(row._mapping, moment) if end[0] >= until), None)
 
 
 def _ends_above(row: Any, moment: int) -> Iterator[tuple[int, int]]:
@@ -118,8 +118,8 @@ def _rows() -> Select[Any]:
     above = {name: runs.alias(name) for name in (PARENT, ROOT, HIGHER, HIGHEST)}
     link, next_link = run_parents.alias("link"), run_parents.alias("next_link")
     ends = [
-        one.c[name].label(f"{of}_{name}")
-        for of, one in above.items()
+        parent.c[name].label(f"{of}_{name}")
+        for of, parent in above.items()
         for name in ("ended_at", "state")
     ]
     return (

@@ -79,16 +79,16 @@ def jobs_touching(
     connection: Connection, dataset_ids: Sequence[int], direction: int, limit: int
 ) -> list[int]:
     """Jobs, as named by their events, that ever read (direction 0) or wrote (1) these datasets."""
-    given = {"dataset_ids": list(dataset_ids), "direction": direction, "most": limit}
-    return list(connection.scalars(_touching(), given).all())
+    parameters = {"dataset_ids": list(dataset_ids), "direction": direction, "most": limit}
+    return list(connection.scalars(_touching(), parameters).all())
 
 
 def all_jobs_touching(connection: Connection, dataset_id: int, at_once: int) -> Iterator[list[int]]:
     """All jobs that ever read or wrote a dataset, so many at a time, by their ids."""
-    given = {"dataset_ids": [dataset_id], "most": at_once, "after": -1}  # no id is negative
-    while page := list(connection.scalars(_touching_after(), given).all()):
+    parameters = {"dataset_ids": [dataset_id], "most": at_once, "after": -1}  # no id is negative
+    while page := list(connection.scalars(_touching_after(), parameters).all()):
         yield page
-        given["after"] = page[-1]
+        parameters["after"] = page[-1]
 
 
 @cache
@@ -145,19 +145,19 @@ def job_edges_with_open_jobs(
 ) -> tuple[list[JobEdge], set[int]]:
     """Return the same, and the jobs with a batch run that writes and has not ended."""
     count = recent_run_count(connection) if view.runs is None else view.runs
-    found = _sightings_of(connection, view, job_ids, count)
-    deleted = deleted_jobs(connection, {sighting.job for sighting in found}, view)
+    sightings = _sightings_of(connection, view, job_ids, count)
+    deleted = deleted_jobs(connection, {sighting.job for sighting in sightings}, view)
     if deleted:
-        found = [sighting for sighting in found if sighting.job not in deleted]
-    open_jobs = {sighting.job for sighting in found if sighting.may_be_lost}
-    recent = recent_runs_of(found, count)
+        sightings = [sighting for sighting in sightings if sighting.job not in deleted]
+    open_jobs = {sighting.job for sighting in sightings if sighting.may_be_lost}
+    recent = recent_runs_of(sightings, count)
     if view.newest:
-        found = of_latest_run(found, latest_runs(connection, recent.keys(), view))
+        sightings = of_latest_run(sightings, latest_runs(connection, recent.keys(), view))
     elif not view.live:
-        found = of_recent_runs(found, recent)
+        sightings = of_recent_runs(sightings, recent)
     if not view.live:
-        found = [sighting for sighting in found if not sighting.wrote_nothing]
-    return job_edges(found, recent), open_jobs
+        sightings = [sighting for sighting in sightings if not sighting.wrote_nothing]
+    return job_edges(sightings, recent), open_jobs
 
 
 def _sightings_of(
@@ -171,9 +171,11 @@ def _sightings_of(
     names = names_of_jobs(connection, jobs)
     if not view.live:
         return past_sightings(connection, names, jobs, most, view.at)
-    given = {"job_ids": list(names), "jobs": list(jobs), "moment": view.at}
-    rows = connection.execute(_live_sightings(connection.dialect.name, view.past), given).all()
-    return [as_of(one, view.at if view.past else None) for one in map(Sighting._make, rows)]
+    parameters = {"job_ids": list(names), "jobs": list(jobs), "moment": view.at}
+    rows = connection.execute(_live_sightings(connection.dialect.name, view.past), parameters).all()
+    return [
+        as_of(sighting, view.at if view.past else None) for sighting in map(Sighting._make, rows)
+    ]
 
 
 def with_known_runs(connection: Connection, view: View) -> View:
@@ -229,11 +231,11 @@ def names_of_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
 
 def names_by_job(connection: Connection, job_ids: Iterable[int]) -> dict[int, set[int]]:
     """Return the names of each job's micro-batches, where they have names of their own."""
-    found: dict[int, set[int]] = {}
+    names_of: dict[int, set[int]] = {}
     for job, name in connection.execute(_batches_of(), {"jobs": list(job_ids)}):
         if name != job:
-            found.setdefault(job, set()).add(name)
-    return found
+            names_of.setdefault(job, set()).add(name)
+    return names_of
 
 
 @cache

@@ -32,11 +32,11 @@ def origins(connection: Connection, wanted: Iterable[At]) -> Mapping[At, At]:
 
     Of one whose parents are not all known nothing is said.
     """
-    found: dict[At, At] = {}
-    heads = {one: one for one in wanted}
+    origin_of: dict[At, At] = {}
+    heads = {position: position for position in wanted}
     for _ in range(LONGEST):
         rows = _described(connection, set(heads.values())) if heads else {}
-        found |= {
+        origin_of |= {
             one: head
             for one, head in heads.items()
             if one != head and head in rows and not _shows_parent(rows[head])
@@ -46,7 +46,7 @@ def origins(connection: Connection, wanted: Iterable[At]) -> Mapping[At, At]:
             for one, head in heads.items()
             if _shows_parent(rows.get(head))
         }
-    return found
+    return origin_of
 
 
 def showing(connection: Connection, wanted: Collection[At]) -> tuple[set[At], bool]:
@@ -66,7 +66,7 @@ def showing(connection: Connection, wanted: Collection[At]) -> tuple[set[At], bo
     )
     rows = connection.execute(later).all()
     shown = origins(connection, {(dataset, snapshot) for dataset, snapshot in rows[:MOST]})
-    return {one for one, origin in shown.items() if origin in wanted}, len(rows) <= MOST
+    return {head for head, origin in shown.items() if origin in wanted}, len(rows) <= MOST
 
 
 def tell_same_rows(connection: Connection, nodes: Mapping[At, dict[str, Any]]) -> None:

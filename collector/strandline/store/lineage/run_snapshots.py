@@ -26,9 +26,9 @@ def run_snapshots(
     A snapshot that was only reported as a rounded number and fits none of the table has no id, so
     it is not among them.
     """
-    found: dict[int, list[dict[str, Any]]] = {}
+    facets_of: dict[int, list[dict[str, Any]]] = {}
     for row in connection.execute(_uses(), {"run": run, "direction": direction}):
-        of_dataset = found.setdefault(row.named_id, [])
+        of_dataset = facets_of.setdefault(row.named_id, [])
         if len(of_dataset) < MOST_EACH:
             of_dataset.append(
                 {
@@ -37,7 +37,7 @@ def run_snapshots(
                     "observed": bool(row.observed),
                 }
             )
-    return found
+    return facets_of
 
 
 @cache

@@ -88,48 +88,52 @@ class Snapshots:
             covered(self.connection, self._seen(self._uses(nodes, direction, limit)))
         )
         near_by = set(nodes)
-        found: Reasons = {}
-        stated = stated_inputs(self.connection, {one.run for one in used if one.direction == SINK})
+        reasons: Reasons = {}
+        stated = stated_inputs(self.connection, {use.run for use in used if use.direction == SINK})
         for reads, writes in checkpoints_in(used):
-            near = [one for one in (writes if direction == SINK else reads) if one.at in near_by]
+            near = [
+                write for write in (writes if direction == SINK else reads) if write.at in near_by
+            ]
             pairs = (
                 made_of(stated, reads, near)
                 if direction == SINK
                 else made_into(stated, near, writes)
             )
-            found |= {_step(*pair): pair for pair in islice(pairs, limit)}
-        self.reasons |= found
-        return list(found)[:limit]
+            reasons |= {_step(*pair): pair for pair in islice(pairs, limit)}
+        self.reasons |= reasons
+        return list(reasons)[:limit]
 
     def _seen(self, used: Sequence[UsedSnapshot]) -> list[UsedSnapshot]:
         """Those by jobs and of datasets that the key sees."""
-        jobs = seen_jobs(self.connection, {one.job for one in used})
-        tables = seen_datasets(self.connection, {one.dataset for one in used})
-        return [one for one in used if one.job in jobs and one.dataset in tables]
+        jobs = seen_jobs(self.connection, {use.job for use in used})
+        tables = seen_datasets(self.connection, {use.dataset for use in used})
+        return [use for use in used if use.job in jobs and use.dataset in tables]
 
     def _by_then(self, used: Sequence[UsedSnapshot]) -> Sequence[UsedSnapshot]:
         """Those of snapshots that were there; what is known by its use alone always was."""
         if self.moment is None:
             return used
-        later = _later_than(self.connection, {one.at for one in used}, self.moment)
-        return [one for one in used if one.at not in later]
+        later = _later_than(self.connection, {use.at for use in used}, self.moment)
+        return [use for use in used if use.at not in later]
 
     def _uses(self, nodes: Sequence[At], direction: int, limit: int) -> list[UsedSnapshot]:
         later, all_later = (
             showing(self.connection, nodes) if direction == SOURCE else (set[At](), True)
         )
-        found = self.connection.execute(_batches_with({*nodes, *later}, direction).limit(limit))
-        batches = {SnapshotBatch(*row) for row in found}
+        batches_found = self.connection.execute(
+            _batches_with({*nodes, *later}, direction).limit(limit)
+        )
+        batches = {SnapshotBatch(*row) for row in batches_found}
         self.whole &= all_later and len(batches) < limit
         if direction == SOURCE:
             across, all_of_them = reading_across(self.connection, nodes)
-            batches |= {SnapshotBatch(*one) for one in across}
+            batches |= {SnapshotBatch(*use) for use in across}
             self.whole &= all_of_them
-        asked = {
-            "runs": list({one.run for one in batches}),
-            "barriers": list({one.barrier for one in batches}),
+        parameters = {
+            "runs": list({batch.run for batch in batches}),
+            "barriers": list({batch.barrier for batch in batches}),
         }
-        rows = self.connection.execute(_uses_of(self.connection.dialect.name), asked)
+        rows = self.connection.execute(_uses_of(self.connection.dialect.name), parameters)
         return [
             _used(row) for row in rows if SnapshotBatch(row.run_id, row.told_barrier) in batches
         ]
@@ -163,18 +167,20 @@ def covered(connection: Connection, used: Sequence[UsedSnapshot]) -> list[UsedSn
     another.
     """
     ranges = {
-        one: Range(one.dataset, one.after, one.snapshot) for one in used if one.after is not None
+        use: Range(use.dataset, use.after, use.snapshot) for use in used if use.after is not None
     }
     inner = between(connection, ranges.values())
     more = [
-        one._replace(snapshot=snapshot) for one, span in ranges.items() for snapshot in inner[span]
+        range_._replace(snapshot=snapshot)
+        for range_, span in ranges.items()
+        for snapshot in inner[span]
     ]
-    reads = [one for one in (*used, *more) if one.direction == SOURCE]
-    earlier = origins(connection, {one.at for one in reads})
+    reads = [use for use in (*used, *more) if use.direction == SOURCE]
+    earlier = origins(connection, {read.at for read in reads})
     return [
         *used,
         *more,
-        *(one._replace(snapshot=earlier[one.at][1]) for one in reads if one.at in earlier),
+        *(read._replace(snapshot=earlier[read.at][1]) for read in reads if read.at in earlier),
     ]
 
 
@@ -216,9 +222,9 @@ def _uses_of(dialect: str) -> TextClause:
 
 
 def _step(read: UsedSnapshot | None, written: UsedSnapshot | None) -> WalkStep[At]:
-    one = read or written
-    assert one is not None
-    return WalkStep(read and read.at, one.checkpoint, written and written.at)
+    version = read or written
+    assert version is not None
+    return WalkStep(read and read.at, version.checkpoint, written and written.at)
 
 
 def snapshot_lineage_of(
@@ -239,24 +245,26 @@ def snapshot_lineage_of(
     moment = view.at if view.past else None
     start = _resolved_snapshot(connection, dataset, snapshot_id, moment)
     graph = Snapshots(connection, moment)
-    found = walk(graph, _starts(connection, (dataset.id, start), direction), direction, depth, most)
-    _note_cut(found, graph)
-    reasons = {step: graph.reasons[step] for step in found.steps}
-    checkpoints = {step.via for step in found.steps}
+    walked = walk(
+        graph, _starts(connection, (dataset.id, start), direction), direction, depth, most
+    )
+    _note_cut(walked, graph)
+    reasons = {step: graph.reasons[step] for step in walked.steps}
+    checkpoints = {step.via for step in walked.steps}
     distances = {
-        node: distance for node, distance in found.nodes.items() if node not in checkpoints
+        node: distance for node, distance in walked.nodes.items() if node not in checkpoints
     }
     named = dict.fromkeys([node[0] for node in (*distances, *checkpoints)], 0)
     names = nodes_of(connection, named)
     nodes = _nodes(connection, distances, names, (dataset.id, start))
     edges = [
-        _edge(nodes, names, *reasons[step]) for step in found.steps if step.source and step.target
+        _edge(nodes, names, *reasons[step]) for step in walked.steps if step.source and step.target
     ]
     tell_same_rows(connection, nodes)
     _tell_makers(nodes, names, reasons)
     _tell_unknown_inputs(connection, nodes, reasons, moment)
     return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(
-        found, view, 0, hidden_beside(connection, names)
+        walked, view, 0, hidden_beside(connection, names)
     )
 
 
@@ -269,9 +277,9 @@ def _starts(connection: Connection, start: At, direction: Direction) -> list[At]
     )
 
 
-def _note_cut(found: Walk[At], graph: Snapshots) -> None:
+def _note_cut(walked: Walk[At], graph: Snapshots) -> None:
     if not graph.whole:
-        found.truncated_by = found.truncated_by or "edges"
+        walked.truncated_by = walked.truncated_by or "edges"
 
 
 def _resolved_snapshot(
@@ -298,12 +306,12 @@ def _resolved_snapshot(
             f"unknown snapshot of {dataset}: {snapshot_id}", [id_ for id_, _ in newest]
         )
     id_, at = newest[0] if newest else (None, BEFORE_ALL)
-    found = newest_approximate(connection, dataset.id, at, moment) or id_
-    if found is None:
+    resolved = newest_approximate(connection, dataset.id, at, moment) or id_
+    if resolved is None:
         raise NotFoundError(
             f"no snapshot of {dataset} is known{'' if moment is None else f' at {iso(moment)}'}"
         )
-    return found
+    return resolved
 
 
 def _newest_of(dataset: Node, moment: int | None) -> Select[str, int]:
@@ -387,24 +395,24 @@ def snapshot_answer(row: Any) -> Answer:
 
 
 def _nodes(
-    connection: Connection, distances: Mapping[At, int], names: Mapping[int, Answer], asked: At
+    connection: Connection, distances: Mapping[At, int], names: Mapping[int, Answer], start: At
 ) -> dict[At, Answer]:
     info = _info(connection, distances)
-    found = {}
+    nodes = {}
     nearest_first = sorted(
-        distances, key=lambda at: (distances[at], at != asked, names[at[0]]["id"], at[1])
+        distances, key=lambda at: (distances[at], at != start, names[at[0]]["id"], at[1])
     )
     for dataset, snapshot in nearest_first:
         name = names[dataset]
         row = info.get((dataset, snapshot))
         described = snapshot_answer(row) if row else _without_row(snapshot)
         id_ = f"{node_text('snapshot', name['namespace'], name['name'])}:{snapshot}"
-        found[dataset, snapshot] = (
+        nodes[dataset, snapshot] = (
             name
             | {"id": id_, "type": "snapshot", "distance": distances[dataset, snapshot]}
             | described
         )
-    return found
+    return nodes
 
 
 def _without_row(snapshot: str) -> Answer:

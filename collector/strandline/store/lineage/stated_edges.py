@@ -38,17 +38,17 @@ class StatedEdges:
 
         Those by the strongest rule, and columns beside a lineage facet.
         """
-        uses = [one for one in self._sets.of_run.get(run, ()) if one.sink == sink]
+        uses = [entry for entry in self._sets.of_run.get(run, ()) if entry.sink == sink]
         strongest = uses[-1].rule if uses else 0
         rules = {BY_LINEAGE, BY_COLUMNS} if strongest == BY_LINEAGE else {strongest}
-        return tuple([one for one in uses if one.rule in rules])
+        return tuple([use for use in uses if use.rule in rules])
 
     def edges(self, uses: tuple[SetUse, ...]) -> list[StatedEdge]:
         """The edges of these sets, all of which are of one sink."""
         found = self._unpacked.get(uses)
         if found is None:
-            of_lineage = self._unpack(one for one in uses if one.rule == BY_LINEAGE)
-            others = self._unpack(one for one in uses if one.rule != BY_LINEAGE)
+            of_lineage = self._unpack(use for use in uses if use.rule == BY_LINEAGE)
+            others = self._unpack(use for use in uses if use.rule != BY_LINEAGE)
             has_lineage = bool(uses) and uses[-1].rule == BY_LINEAGE
             found = self._unpacked[uses] = _joined(of_lineage, others) if has_lineage else others
         return found
@@ -67,10 +67,10 @@ def _joined(of_lineage: list[StatedEdge], of_columns: list[StatedEdge]) -> list[
 
     None leads from a dataset that the facet does not name.
     """
-    sources = {one.source for one in of_lineage}
-    fields = [one for one in of_lineage if _names_field(one.edge)]
-    fields = fields or [one for one in of_columns if one.source in sources]
-    return [*fields, *_of_whole(of_lineage, {one.source for one in fields})]
+    sources = {edge.source for edge in of_lineage}
+    fields = [edge for edge in of_lineage if _names_field(edge.edge)]
+    fields = fields or [of_column for of_column in of_columns if of_column.source in sources]
+    return [*fields, *_of_whole(of_lineage, {field.source for field in fields})]
 
 
 def _of_whole(of_lineage: Iterable[StatedEdge], named: Collection[int]) -> Iterator[StatedEdge]:
@@ -78,13 +78,13 @@ def _of_whole(of_lineage: Iterable[StatedEdge], named: Collection[int]) -> Itera
 
     Where fields of one are named, only those that say that its rows matter as well.
     """
-    for one in of_lineage:
-        if _names_field(one.edge):
+    for edge in of_lineage:
+        if _names_field(edge.edge):
             continue
-        if one.edge.type.upper() == "INDIRECT":
-            yield one
-        elif one.source not in named:
-            yield one._replace(is_opaque=True)
+        if edge.edge.type.upper() == "INDIRECT":
+            yield edge
+        elif edge.source not in named:
+            yield edge._replace(is_opaque=True)
 
 
 def _names_field(edge: Edge) -> bool:

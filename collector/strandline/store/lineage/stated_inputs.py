@@ -31,11 +31,11 @@ class StatedInputs:
 def stated_inputs(connection: Connection, runs: Collection[int]) -> StatedInputs:
     """Return what these runs state in `lineage` facets."""
     sets = edge_sets_of(connection, runs)
-    found: dict[tuple[int, int], set[int]] = defaultdict(set)
+    inputs: dict[tuple[int, int], set[int]] = defaultdict(set)
     for run, uses in sets.of_run.items():
         for use in uses:
             if use.rule == BY_LINEAGE:
-                found[run, use.sink].update(
+                inputs[run, use.sink].update(
                     edge.source for edge in sets.edges.get(use.set_hash, ())
                 )
-    return StatedInputs(found)
+    return StatedInputs(inputs)

@@ -26,12 +26,12 @@ class FoundEdge:
     related: JobEdge | None
     seen: Seen
 
-    def join(self, rule: str, related: JobEdge | None, seen: Seen) -> None:
+    def join(self, rule: str, related: JobEdge | None, sighting: Seen) -> None:
         """Let it stand for another step as well."""
         if rule != self.rule:
             self.rule = max(self.rule, rule, key=STRENGTH.index)
-        if seen is not self.seen:
-            self.seen = self.seen.joined(seen)
+        if sighting is not self.seen:
+            self.seen = self.seen.joined(sighting)
         if related is not self.related and (
             self.related is None or (related is not None and age(related) > age(self.related))
         ):
@@ -77,11 +77,11 @@ def begun_at(state: RunState) -> tuple[int, str]:
     return state.since or 0, state.run_id
 
 
-def seen_answer(seen: Seen) -> Answer:
+def seen_answer(sighting: Seen) -> Answer:
     """Return when an edge was last seen, in how many of the answer's runs, and if in the latest."""
     return {
-        "lastSeen": iso(seen.at),
-        "runs": len(seen.owners),
-        "ofRuns": len(seen.among),
-        "inLatest": not seen.newest.isdisjoint(seen.owners),
+        "lastSeen": iso(sighting.at),
+        "runs": len(sighting.owners),
+        "ofRuns": len(sighting.among),
+        "inLatest": not sighting.newest.isdisjoint(sighting.owners),
     }

@@ -29,14 +29,14 @@ def newest_datasets(
     """The ids of the datasets that were heard of last, and how many more there are."""
     of_namespace = in_namespaces(connection, datasets, namespace)
     query = select(datasets.c.id).where(datasets.c.id == datasets.c.canonical_id, *of_namespace)
-    found = list(
+    rows = list(
         connection.scalars(
             query.order_by(datasets.c.newest_at.desc(), datasets.c.id).limit(most + 1)
         )
     )
-    if len(found) <= most:
-        return found, 0
+    if len(rows) <= most:
+        return rows, 0
     counted = (
         connection.scalar(select(func.count()).select_from(query.order_by(None).subquery())) or 0
     )
-    return found[:most], counted - most
+    return rows[:most], counted - most

@@ -71,14 +71,16 @@ class Question:
         return tuple(dict.fromkeys((self.node, *self.others)))
 
 
-def lineage_of(connection: Connection, asked: Question, shared: SharedJobs | None = None) -> Answer:
+def lineage_of(
+    connection: Connection, question: Question, shared: SharedJobs | None = None
+) -> Answer:
     """Return the lineage of a node, or of several together, between datasets and jobs.
 
     `shared` are jobs that outlive the question.
     """
     by_index(connection)
-    known = KnownJobs(connection, with_known_runs(connection, asked.view), shared)
-    return _answer(connection, walk_tables(connection, asked, known), asked)
+    known = KnownJobs(connection, with_known_runs(connection, question.view), shared)
+    return _answer(connection, walk_tables(connection, question, known), question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,29 +104,29 @@ class WalkedTables:
         return outcome(self.found, view, len(hidden), hidden_beside(connection, shown)), hidden
 
 
-def walk_tables(connection: Connection, asked: Question, known: KnownJobs) -> WalkedTables:
+def walk_tables(connection: Connection, question: Question, known: KnownJobs) -> WalkedTables:
     """Walk between tables and jobs from the nodes of a question."""
-    wholes = [_Whole.of(connection, asked, node, known) for node in asked.starts]
+    wholes = [_Whole.of(connection, question, node, known) for node in question.starts]
     starts = list(dict.fromkeys(start for whole in wholes for start in whole.jobs or [whole.node]))
     start_jobs = frozenset(job for whole in wholes for job in whole.jobs)
-    graph = TableGraph(connection, asked.view, start_jobs, known)
-    found = graph.walk(starts, asked.direction, asked.depth, asked.most)
-    return _as_shown(connection, graph, found, asked, wholes)
+    graph = TableGraph(connection, question.view, start_jobs, known)
+    walked = graph.walk(starts, question.direction, question.depth, question.most)
+    return _as_shown(connection, graph, walked, question, wholes)
 
 
 def _as_shown(
     connection: Connection,
     graph: TableGraph,
-    found: Walk[int],
-    asked: Question,
+    walked: Walk[int],
+    question: Question,
     wholes: Sequence["_Whole"] = (),
 ) -> WalkedTables:
-    steps: Steps = [(step, graph.reasons[step]) for step in found.steps]
-    distances = found.nodes
+    steps: Steps = [(step, graph.reasons[step]) for step in walked.steps]
+    distances = walked.nodes
     higher: dict[int, Above] = {}
-    if asked.collapse != "none" or any(whole.below for whole in wholes):
-        owners = {one.owner for _, reason in steps for one in relations_in(reason)}
-        higher = above(connection, owners, asked.collapse)
+    if question.collapse != "none" or any(whole.below for whole in wholes):
+        owners = {relation.owner for _, reason in steps for relation in relations_in(reason)}
+        higher = above(connection, owners, question.collapse)
         for whole in wholes:
             higher |= whole.above(owners)
         higher = _seen_above(connection, higher)
@@ -132,7 +134,7 @@ def _as_shown(
         distances = whole.joined(distances)
     if higher or any(whole.below for whole in wholes):
         distances, steps = _collapsed(distances, steps, higher)
-    return WalkedTables(graph, found, distances, steps, higher)
+    return WalkedTables(graph, walked, distances, steps, higher)
 
 
 def only_nodes(answer: Answer) -> Answer:
@@ -153,26 +155,26 @@ def whole_graph(
     is left out.
     """
     graph, nowhere = TableGraph(connection, view, frozenset()), Node("dataset", 0, "", "")
-    found = graph.walk(starts, Direction.BOTH, 1, most)
-    answer = answer_of(connection, graph, found, Question(nowhere, view))
+    walked = graph.walk(starts, Direction.BOTH, 1, most)
+    answer = answer_of(connection, graph, walked, Question(nowhere, view))
     if view.past or view.live:
-        touched = {edge[end] for edge in answer["edges"] for end in ("source", "target")}
-        answer["nodes"] = [node for node in answer["nodes"] if node["id"] in touched]
+        ends = {edge[end] for edge in answer["edges"] for end in ("source", "target")}
+        answer["nodes"] = [node for node in answer["nodes"] if node["id"] in ends]
     return answer
 
 
 def answer_of(
     connection: Connection,
     graph: TableGraph,
-    found: Walk[int],
-    asked: Question,
+    walked: Walk[int],
+    question: Question,
 ) -> Answer:
     """Return what a walk found, as JSON shows it."""
-    return _answer(connection, _as_shown(connection, graph, found, asked), asked)
+    return _answer(connection, _as_shown(connection, graph, walked, question), question)
 
 
-def _answer(connection: Connection, walked: WalkedTables, asked: Question) -> Answer:
-    steps, higher, view = walked.steps, walked.higher, asked.view
+def _answer(connection: Connection, walked: WalkedTables, question: Question) -> Answer:
+    steps, higher, view = walked.steps, walked.higher, question.view
     owners, told_by = set[int](), set[int]()
     for _, reason in steps:
         for edge in relations_in(reason):
@@ -181,8 +183,11 @@ def _answer(connection: Connection, walked: WalkedTables, asked: Question) -> An
     latest = {}
     if not (view.live or higher):
         jobs_shown = {step.via for step, _ in steps if not step.is_view}
-        latest = {job: one.run for job, one in latest_runs(connection, jobs_shown, view).items()}
-    shown_runs = owners | {one.run for one in higher.values()} | set(latest.values())
+        latest = {
+            job: latest_run.run
+            for job, latest_run in latest_runs(connection, jobs_shown, view).items()
+        }
+    shown_runs = owners | {run.run for run in higher.values()} | set(latest.values())
     states = run_states(connection, shown_runs, view, told_by)
     nodes = nodes_of(connection, walked.distances)
     edges = in_order(_edges(nodes, steps, states, latest))
@@ -202,11 +207,11 @@ def _failed_runs(connection: Connection, job_ids: Iterable[int], view: View) -> 
     Beside the latest run alone stands what the job wrote last before it failed.
     """
     latest = latest_runs(connection, seen_jobs(connection, job_ids), view)
-    states = run_states(connection, (one.run for one in latest.values()), view)
+    states = run_states(connection, (run.run for run in latest.values()), view)
     failed = {
-        job: one.run
-        for job, one in latest.items()
-        if one.run in states and states[one.run].state in ("FAIL", "ABORT", "LOST")
+        job: run.run
+        for job, run in latest.items()
+        if run.run in states and states[run.run].state in ("FAIL", "ABORT", "LOST")
     }
     named = nodes_of(connection, dict.fromkeys(failed, 0))
     first = sorted(failed, key=lambda job: named[job]["id"])[:MOST_FAILED]
@@ -250,14 +255,14 @@ def _last_writes(connection: Connection, job_ids: Sequence[int], view: View) -> 
 def _ends(nodes: Mapping[int, Answer], edges: Iterable[JobEdge], direction: int) -> list[Answer]:
     """Return the datasets of the edges of one direction, by id."""
     ends = {edge.dataset for edge in edges if edge.direction == direction}
-    found = [nodes[end] for end in ends if end in nodes]
-    return sorted(found, key=lambda node: str(node["id"]))
+    ends_shown = [nodes[end] for end in ends if end in nodes]
+    return sorted(ends_shown, key=lambda node: str(node["id"]))
 
 
 def _seen_above(connection: Connection, higher: Mapping[int, Above]) -> dict[int, Above]:
     """A job above that the key does not see stands for nothing."""
-    seen = seen_jobs(connection, {one.job for one in higher.values()})
-    return {owner: one for owner, one in higher.items() if one.job in seen}
+    visible = seen_jobs(connection, {run.job for run in higher.values()})
+    return {owner: run for owner, run in higher.items() if run.job in visible}
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,13 +279,15 @@ class _Whole:
     below: Mapping[int, int]
 
     @classmethod
-    def of(cls, connection: Connection, asked: Question, node: Node, known: KnownJobs) -> "_Whole":
+    def of(
+        cls, connection: Connection, question: Question, node: Node, known: KnownJobs
+    ) -> "_Whole":
         if node.kind != "job":
             return cls(node.id, [], {})
         jobs = jobs_called(connection, node.id)
-        if asked.collapse == "none" and known.called([node.id])[node.id].edges:
+        if question.collapse == "none" and known.called([node.id])[node.id].edges:
             return cls(node.id, jobs, {})
-        below = runs_below(connection, last_runs(connection, node.id, asked.view))
+        below = runs_below(connection, last_runs(connection, node.id, question.view))
         return cls(node.id, list(dict.fromkeys([*jobs, *jobs_of(connection, below)])), below)
 
     def above(self, owners: Iterable[int]) -> dict[int, Above]:
@@ -315,30 +322,30 @@ def in_order(edges: Iterable[Answer]) -> list[Answer]:
     return sorted(edges, key=lambda edge: (edge["target"], edge["source"], edge.get("job") or ""))
 
 
-def outcome(found: Walk[Any], view: View, hidden: int, unseen: int) -> Answer:
+def outcome(walked: Walk[Any], view: View, hidden: int, unseen: int) -> Answer:
     """Return the size of the walk's graph, its moment, and the numbers of what is hidden.
 
     unseen: how many nodes beside it are in namespaces that the key does not see.
     """
-    shown = {"complete": found.complete, "truncatedBy": found.truncated_by, "asOf": iso(view.at)}
-    left_out = {"nodes": len(found.left_out), "edges": hidden}
+    shown = {"complete": walked.complete, "truncatedBy": walked.truncated_by, "asOf": iso(view.at)}
+    left_out = {"nodes": len(walked.left_out), "edges": hidden}
     if not unseen:
         return shown | {"hidden": left_out}
-    shown |= {"complete": False, "truncatedBy": found.truncated_by or "access"}
+    shown |= {"complete": False, "truncatedBy": walked.truncated_by or "access"}
     return shown | {"hidden": left_out | {"access": unseen}}
 
 
 def nodes_of(connection: Connection, distances: Mapping[int, int]) -> dict[int, Answer]:
     """The nodes of an answer by id, the nearest first."""
     nodes: list[tuple[int, Answer]] = []
-    given = {"ids": list(distances)}
+    parameters = {"ids": list(distances)}
     for id_, namespace, name, catalog, database, table in connection.execute(
-        _datasets(), given
+        _datasets(), parameters
     ).all():
         node = _node("dataset", namespace, name, distances[id_])
         node["catalog"], node["database"], node["table"] = catalog, database, table
         nodes.append((id_, node))
-    for id_, namespace, name in connection.execute(_jobs(), given).all():
+    for id_, namespace, name in connection.execute(_jobs(), parameters).all():
         nodes.append((id_, _node("job", namespace, name, distances[id_])))
     nodes.sort(key=lambda pair: (pair[1]["distance"], pair[1]["id"]))
     return dict(nodes)
@@ -370,7 +377,7 @@ def _node(kind: str, namespace: str, name: str, distance: int) -> Answer:
 
 def relations_in(reason: Reason) -> Iterable[JobEdge]:
     """The relations that a step stands on."""
-    return (one for one in (reason.read, reason.written) if one is not None)
+    return (side for side in (reason.read, reason.written) if side is not None)
 
 
 def _edges(
@@ -389,11 +396,11 @@ def _edges(
     for step, reason in steps:
         source, target = step.source, step.target
         if source is not None and source in nodes:
-            seen = reason.read.seen if reason.read else reason.seen
-            _join(reads, (source, step.via), reason.rule, reason.read or reason.written, seen)
+            sighting = reason.read.seen if reason.read else reason.seen
+            _join(reads, (source, step.via), reason.rule, reason.read or reason.written, sighting)
         if not step.is_view and target is not None and target in nodes:
-            seen = reason.written.seen if reason.written else reason.seen
-            _join(writes, (step.via, target), reason.rule, reason.written, seen)
+            sighting = reason.written.seen if reason.written else reason.seen
+            _join(writes, (step.via, target), reason.rule, reason.written, sighting)
             if source is not None and source in nodes:
                 origins[step.via, target].append(nodes[source]["id"])
     for (source, job), edge in reads.items():
@@ -410,13 +417,13 @@ def _join(
     ends: tuple[int, int],
     rule: str,
     related: JobEdge | None,
-    seen: Seen,
+    sighting: Seen,
 ) -> None:
     edge = edges.get(ends)
     if edge is None:
-        edges[ends] = FoundEdge(rule, related, seen)
+        edges[ends] = FoundEdge(rule, related, sighting)
     else:
-        edge.join(rule, related, seen)
+        edge.join(rule, related, sighting)
 
 
 def _newest_runs(
@@ -458,7 +465,7 @@ def _tell_drops(connection: Connection, nodes: Mapping[int, Answer], view: View)
 
 
 def _collapsed(
-    found: Mapping[int, int], steps: Steps, higher: Mapping[int, Above]
+    distances: Mapping[int, int], steps: Steps, higher: Mapping[int, Above]
 ) -> tuple[dict[int, int], Steps]:
     """The same with every job replaced by the job above the run that the step is known from."""
     shown: list[tuple[WalkStep[int], Reason]] = []
@@ -467,14 +474,14 @@ def _collapsed(
         if step.is_view:
             shown.append((step, reason))
             continue
-        owner = next(one.owner for one in (reason.written, reason.read) if one is not None)
+        owner = next(side.owner for side in (reason.written, reason.read) if side is not None)
         job = higher[owner].job if owner in higher else step.via
         shown.append((WalkStep(step.source, job, step.target), reason))
         instead.setdefault(step.via, set()).add(job)
     nodes: dict[int, int] = {}
-    for node, distance in found.items():
-        for one in instead.get(node, {node}):
-            nodes[one] = min(distance, nodes.get(one, distance))
+    for node, distance in distances.items():
+        for node_shown in instead.get(node, {node}):
+            nodes[node_shown] = min(distance, nodes.get(node_shown, distance))
     for step, _ in shown:
         nodes.setdefault(step.via, 1)
     return nodes, shown

@@ -24,13 +24,13 @@ def inputs_of_unknown_snapshots(
 
     Datasets by their canonical ids. What the connection's key does not see is not among them.
     """
-    found: dict[int, set[int]] = defaultdict(set)
+    inputs: dict[int, set[int]] = defaultdict(set)
     rows = connection.execute(_unknown(), {"runs": list(runs)}).all() if runs else []
-    seen = seen_datasets(connection, {row.canonical_id for row in rows})
+    visible = seen_datasets(connection, {row.canonical_id for row in rows})
     for run, dataset, first_at in rows:
-        if dataset in seen and (moment is None or first_at <= moment):
-            found[run].add(dataset)
-    return found
+        if dataset in visible and (moment is None or first_at <= moment):
+            inputs[run].add(dataset)
+    return inputs
 
 
 def reading_other_tables_unknown(

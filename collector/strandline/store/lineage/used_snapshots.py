@@ -47,19 +47,19 @@ def checkpoints_in(
     used: Iterable[UsedSnapshot],
 ) -> Iterable[tuple[list[UsedSnapshot], list[UsedSnapshot]]]:
     """Return what each checkpoint read, and what it made."""
-    found: dict[At, tuple[list[UsedSnapshot], list[UsedSnapshot]]] = {}
-    for one in used:
-        found.setdefault(one.checkpoint, ([], []))[one.direction].append(one)
-    return found.values()
+    uses: dict[At, tuple[list[UsedSnapshot], list[UsedSnapshot]]] = {}
+    for use in used:
+        uses.setdefault(use.checkpoint, ([], []))[use.direction].append(use)
+    return uses.values()
 
 
 def made_of(
     stated: StatedInputs, reads: Sequence[UsedSnapshot], writes: Sequence[UsedSnapshot]
 ) -> Iterator[Pair]:
     """Yield each snapshot with a known input, or with none."""
-    for one in writes:
-        of = [read for read in reads if stated.admit(one.run, one.dataset, read.dataset)]
-        yield from product(of or (None,), (one,))
+    for write in writes:
+        of = [read for read in reads if stated.admit(write.run, write.dataset, read.dataset)]
+        yield from product(of or (None,), (write,))
 
 
 def made_into(
@@ -67,5 +67,5 @@ def made_into(
 ) -> Iterator[Pair]:
     """Yield each snapshot with a known output, or with none."""
     for read in reads:
-        into = [one for one in writes if stated.admit(one.run, one.dataset, read.dataset)]
+        into = [write for write in writes if stated.admit(write.run, write.dataset, read.dataset)]
         yield from product((read,), into or (None,))

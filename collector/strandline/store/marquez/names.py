@@ -63,11 +63,11 @@ def namespace_spans(connection: Connection, ids: Iterable[int]) -> dict[int, tup
     return by_namespace
 
 
-def _widen(found: dict[int, tuple[int, int]], rows: Iterable[Any]) -> None:
+def _widen(spans: dict[int, tuple[int, int]], rows: Iterable[Any]) -> None:
     for id_, first, last in rows:
         if first is not None:
-            span = found.get(id_, (first, last))
-            found[id_] = min(span[0], first), max(span[1], last)
+            span = spans.get(id_, (first, last))
+            spans[id_] = min(span[0], first), max(span[1], last)
 
 
 def first_mentions(

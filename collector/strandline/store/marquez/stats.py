@@ -50,10 +50,12 @@ def _quarters(
     return [(at * QUARTER, rank, count) for at, rank, count in connection.execute(query)]
 
 
-def _add(found: list[dict[str, int]], edges: Sequence[int], at: int, name: str, count: int) -> None:
+def _add(
+    counts: list[dict[str, int]], edges: Sequence[int], at: int, name: str, count: int
+) -> None:
     for place, (begin, end) in enumerate(pairwise(edges)):
         if begin <= at < end:
-            found[place][name] += count
+            counts[place][name] += count
 
 
 def counts_at(connection: Connection, what: str, edges: Sequence[int]) -> list[int]:

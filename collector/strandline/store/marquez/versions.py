@@ -62,7 +62,10 @@ def versions_page(
         only = DatasetVersion(row.id, row.newest_at or row.first_at or 0, "", None)
         return [only][offset : offset + limit], 1
     page = connection.execute(_apart(every).limit(limit).offset(offset), {"moment": now})
-    return [DatasetVersion(row.id, one.at, one.snapshot, one.run or None) for one in page], total
+    return [
+        DatasetVersion(row.id, version.at, version.snapshot, version.run or None)
+        for version in page
+    ], total
 
 
 def _apart(every: Subquery) -> Select[Any]:
@@ -126,11 +129,11 @@ def stated_facets(
 
     By the version's id, where it is a batch run's.
     """
-    by_run = {one.run: one for one in versions if one.run is not None}
+    by_run = {version.run: version for version in versions if version.run is not None}
     last = (
         select(runs.c.received_at).distinct().where(among(runs.c.id, by_run), runs.c.streaming == 0)
     )
-    names = set(groups_of(connection, {one.dataset for one in by_run.values()}))
+    names = set(groups_of(connection, {facets.dataset for facets in by_run.values()}))
     naming, expansion = naming_of(strip_patterns(connection)), Expansion(connection)
     facets_of: dict[str, Mapping[str, Any]] = {}
     events = (
@@ -145,13 +148,13 @@ def stated_facets(
         version = by_run.get(
             _run_of(event)
         )  # events of others may have been received at the same moment
-        for one in event.get("outputs") or ():
+        for output in event.get("outputs") or ():
             if version is None:
                 break
             if id_of(
-                "dataset", *naming.name_of(one["namespace"], one["name"])
-            ) in names and one.get("facets"):
-                facets_of[version.id] = one["facets"]
+                "dataset", *naming.name_of(output["namespace"], output["name"])
+            ) in names and output.get("facets"):
+                facets_of[version.id] = output["facets"]
     return facets_of
 
 

@@ -35,18 +35,18 @@ Answer = dict[str, Any]
 Asked = Mapping[str, Any]
 
 
-def selection_of(asked: Asked) -> Selection:
+def selection_of(query: Asked) -> Selection:
     """Return which nodes are to be shown."""
-    named = (tuple(asked.get(name) or ()) for name in ("namespace", "kind", "tag", "facet"))
+    named = (tuple(query.get(name) or ()) for name in ("namespace", "kind", "tag", "facet"))
     return Selection(*named)
 
 
-def selection_between(asked: Asked, *, jobs: bool = False) -> Selection:
+def selection_between(query: Asked, *, jobs: bool = False) -> Selection:
     """Return the selection of a graph's nodes; raise QuestionError for an unknown kind.
 
     jobs: whether jobs are nodes even between columns.
     """
-    selection, by_column = selection_of(asked), asked.get("granularity") == "column"
+    selection, by_column = selection_of(query), query.get("granularity") == "column"
     if "column" in selection.kinds and not by_column:
         raise QuestionError(
             "kind=column needs granularity=column: a graph of tables has no columns"
@@ -58,41 +58,41 @@ def selection_between(asked: Asked, *, jobs: bool = False) -> Selection:
     return selection
 
 
-def question_of(connection: Connection, asked: Asked, view: View) -> Question:
+def question_of(connection: Connection, query: Asked, view: View) -> Question:
     """Return what is asked of the lineage of one or several nodes."""
-    return _question(nodes_called(connection, asked["node"]), asked, view)
+    return _question(nodes_called(connection, query["node"]), query, view)
 
 
-def _question(nodes: Sequence[Node], asked: Asked, view: View) -> Question:
+def _question(nodes: Sequence[Node], query: Asked, view: View) -> Question:
     node, *others = nodes
     return Question(
         node,
         view,
-        Direction(asked.get("direction") or "both"),
-        asked.get("depth"),
-        asked.get("limit") or MOST_NODES,
-        asked.get("collapse") or "none",
+        Direction(query.get("direction") or "both"),
+        query.get("depth"),
+        query.get("limit") or MOST_NODES,
+        query.get("collapse") or "none",
         tuple(others),
-        tuple(asked.get("dependency") or ()),
+        tuple(query.get("dependency") or ()),
     )
 
 
-def lineage(connection: Connection, asked: Asked, view: View) -> Answer:
+def lineage(connection: Connection, query: Asked, view: View) -> Answer:
     """The lineage of one or several nodes."""
-    selection = selection_between(asked)
-    if asked.get("granularity") != "column":
+    selection = selection_between(query)
+    if query.get("granularity") != "column":
         return selection.of(
-            connection, lineage_of(connection, question_of(connection, asked, view))
+            connection, lineage_of(connection, question_of(connection, query, view))
         )
     texts = (
-        (asked["node"],) if isinstance(asked["node"], str) else tuple(dict.fromkeys(asked["node"]))
+        (query["node"],) if isinstance(query["node"], str) else tuple(dict.fromkeys(query["node"]))
     )
     if len(texts) > 1:
-        nodes, column = nodes_called(connection, texts), asked.get("column")
+        nodes, column = nodes_called(connection, texts), query.get("column")
     else:
-        node, column = node_and_column(connection, texts[0], view, asked.get("column"))
+        node, column = node_and_column(connection, texts[0], view, query.get("column"))
         nodes = [node]
-    answer = column_lineage_of(connection, _question(nodes, asked, view), column)
+    answer = column_lineage_of(connection, _question(nodes, query, view), column)
     if view.past:
         answer = _known_then(connection, answer, nodes[0], column, view)
     return selection.of(connection, answer)
@@ -112,10 +112,10 @@ def _known_then(
     return answer
 
 
-def lineage_nodes(connection: Connection, asked: Asked, view: View) -> Answer:
+def lineage_nodes(connection: Connection, query: Asked, view: View) -> Answer:
     """The nodes of the lineage of one or several nodes, without edges."""
-    limit = min(asked.get("limit") or MOST_OF_DATABASE, MOST_OF_DATABASE)
-    return only_nodes(lineage(connection, {**asked, "limit": limit}, view))
+    limit = min(query.get("limit") or MOST_OF_DATABASE, MOST_OF_DATABASE)
+    return only_nodes(lineage(connection, {**query, "limit": limit}, view))
 
 
 def nodes_called(connection: Connection, texts: str | Sequence[str]) -> list[Node]:
@@ -125,12 +125,12 @@ def nodes_called(connection: Connection, texts: str | Sequence[str]) -> list[Nod
 
 
 def impact(
-    connection: Connection, asked: Asked, view: View, shared: SharedJobs | None = None
+    connection: Connection, query: Asked, view: View, shared: SharedJobs | None = None
 ) -> Answer:
     """Return what depends on a table, a column or a job; `shared` are jobs in memory."""
-    node, column = node_and_column(connection, asked["node"], view, asked.get("column"))
-    limit = asked.get("limit") or MOST_NODES
-    removal = Removal(node, column, view, asked.get("depth"), limit, selection_of(asked))
+    node, column = node_and_column(connection, query["node"], view, query.get("column"))
+    limit = query.get("limit") or MOST_NODES
+    removal = Removal(node, column, view, query.get("depth"), limit, selection_of(query))
     answer = impact_of(connection, removal, shared)
     if view.past and column is not None and not answer["items"]:
         refuse_absent(connection, node, column, view)
@@ -147,9 +147,9 @@ def node_and_column(
     try:
         node = node_called(connection, text)
     except NotFoundError as error:
-        if column is not None or (found := _table_and_column(connection, text)) is None:
+        if column is not None or (node_found := _table_and_column(connection, text)) is None:
             raise
-        node, column = found
+        node, column = node_found
         if node.kind != "dataset":
             raise error from None
     if column is not None:
@@ -167,37 +167,37 @@ def _table_and_column(connection: Connection, text: str) -> tuple[Node, str] | N
     return None
 
 
-def paths(connection: Connection, asked: Asked, view: View) -> Answer:
+def paths(connection: Connection, query: Asked, view: View) -> Answer:
     """The ways between two nodes, or between two columns."""
     ends = (("from", "fromColumn"), ("to", "toColumn"))
     ends_found = [
-        node_and_column(connection, asked[name], view, asked.get(column)) for name, column in ends
+        node_and_column(connection, query[name], view, query.get(column)) for name, column in ends
     ]
     (first, last), columns = (node for node, _ in ends_found), (ends_found[0][1], ends_found[1][1])
-    by_column = asked.get("granularity") == "column" or any(columns)
-    selection = selection_between({**asked, "granularity": "column" if by_column else "table"})
+    by_column = query.get("granularity") == "column" or any(columns)
+    selection = selection_between({**query, "granularity": "column" if by_column else "table"})
     way = Way(
-        first, last, view, asked.get("depth"), asked.get("limit") or MOST_NODES, columns, by_column
+        first, last, view, query.get("depth"), query.get("limit") or MOST_NODES, columns, by_column
     )
     return selected_paths(connection, paths_between(connection, way), last, selection)
 
 
-def changes(connection: Connection, asked: Asked, view: View) -> Answer:
+def changes(connection: Connection, query: Asked, view: View) -> Answer:
     """Return what came and went between two moments; `view` is the later one."""
-    refuse_backward_span(asked["since"], until=view.at)
-    selection = selection_between(asked, jobs=True)
-    nodes = tuple(nodes_called(connection, asked.get("node") or ()))
-    limit = asked.get("limit") or MOST_NODES
+    refuse_backward_span(query["since"], until=view.at)
+    selection = selection_between(query, jobs=True)
+    nodes = tuple(nodes_called(connection, query.get("node") or ()))
+    limit = query.get("limit") or MOST_NODES
     datasets, more = ([], 0) if nodes else newest_datasets(connection, None, limit)
     span = Span(
         nodes,
         tuple(datasets),
-        replace(view, at=asked["since"], past=True),
+        replace(view, at=query["since"], past=True),
         view,
-        Direction(asked.get("direction") or "both"),
-        asked.get("depth"),
+        Direction(query.get("direction") or "both"),
+        query.get("depth"),
         limit,
-        asked.get("granularity") == "column",
+        query.get("granularity") == "column",
         selection,
     )
     answer = differences(connection, span)
@@ -210,14 +210,14 @@ def cut_answer(answer: Answer, more: int) -> Answer:
     return {"complete": False, "truncatedBy": "nodes", "hidden": hidden}
 
 
-def namespaces(connection: Connection, asked: Asked, view: View) -> Answer:
+def namespaces(connection: Connection, query: Asked, view: View) -> Answer:
     """Return how namespaces feed each other."""
-    return namespace_overview(connection, view, asked.get("limit") or MOST_NODES)
+    return namespace_overview(connection, view, query.get("limit") or MOST_NODES)
 
 
-def map_of_places(connection: Connection, asked: Asked, view: View) -> Answer:
+def map_of_places(connection: Connection, query: Asked, view: View) -> Answer:
     """The whole graph as boxes of places."""
-    return lineage_map(connection, view, asked.get("under") or ())
+    return lineage_map(connection, view, query.get("under") or ())
 
 
 ANSWERS: Mapping[str, Callable[[Connection, Asked, View], Answer]] = {

@@ -62,7 +62,7 @@ def differences(connection: Connection, span: Span) -> Answer:
     """
     by_index(connection)
     walks = [_walk(connection, span, view) for view in (span.since, span.until)]
-    datasets = _datasets(connection, {node for found in walks for node in found.nodes})
+    datasets = _datasets(connection, {node for walk in walks for node in walk.nodes})
     before, after = (
         _table_changes(connection, view, datasets) for view in (span.since, span.until)
     )
@@ -73,18 +73,23 @@ def differences(connection: Connection, span: Span) -> Answer:
         )
     nodes: Nodes = {}
     lines = ((REMOVED, before - after), (ADDED, after - before))
-    every = [line for change, found in lines for line in _lines(connection, change, found, nodes)]
+    every = [
+        line
+        for change, line_items in lines
+        for line in _lines(connection, change, line_items, nodes)
+    ]
     schemas, unclear = _schemas(connection, span, before & after, nodes)
     every += schemas
     items = _selected(connection, every, nodes, span.selection)
     counted = Counter(item["change"] for item in items)
-    cut = next((found.truncated_by for found in walks if not found.complete), None)
-    left_out = {node for found in walks for node in found.left_out} - set(datasets)
+    cut = next((walk.truncated_by for walk in walks if not walk.complete), None)
+    left_out = {node for walk in walks for node in walk.left_out} - set(datasets)
     return {
         "since": iso(span.since.at),
         "until": iso(span.until.at),
         "items": sorted(
-            items, key=lambda one: (KINDS.index(one["kind"]), one["change"], _order(one))
+            items,
+            key=lambda change: (KINDS.index(change["kind"]), change["change"], _order(change)),
         ),
         "labels": {id_: label_of(nodes[id_]) for id_ in _nodes_in(items)},
         "added": counted[ADDED],
@@ -154,28 +159,28 @@ def _datasets(connection: Connection, ids: Iterable[int]) -> list[int]:
 
 def _table_changes(connection: Connection, view: View, datasets: Sequence[int]) -> set[Change]:
     """The edges that end in these datasets on both sides, and what they join."""
-    among, found = set(datasets), set[Change]()
+    among, changes = set(datasets), set[Change]()
     graph = TableGraph(connection, replace(view, past=True))
     for way in Direction.BOTH.ways:
         for step in graph.steps(datasets, way, MOST_STEPS) if datasets else ():
             if step.is_view:
                 if among.issuperset((step.source, step.target)):
-                    found |= {("edge", step.source, step.target)}
-                    found |= {("dataset", step.source), ("dataset", step.target)}
+                    changes |= {("edge", step.source, step.target)}
+                    changes |= {("dataset", step.source), ("dataset", step.target)}
                 continue
             if step.source in among:
-                found |= {
+                changes |= {
                     ("edge", step.source, step.via),
                     ("dataset", step.source),
                     ("job", step.via),
                 }
             if step.target in among:
-                found |= {
+                changes |= {
                     ("edge", step.via, step.target),
                     ("dataset", step.target),
                     ("job", step.via),
                 }
-    return found
+    return changes
 
 
 def _column_edges(connection: Connection, view: View, datasets: Sequence[int]) -> set[Change]:
@@ -185,12 +190,12 @@ def _column_edges(connection: Connection, view: View, datasets: Sequence[int]) -
         for way in (SOURCE, SINK)
         for job in jobs_touching(connection, datasets, way, MOST_STEPS)
     }
-    touched = without_nested(
+    job_edges = without_nested(
         connection, job_edges_of(connection, replace(view, past=True), list(jobs))
     )
     return {
         ("columnEdge", edge.source, edge.job, edge.target, edge.how.dependency, edge.how.transform)
-        for edge in edges_of(connection, touched, until=view.at)
+        for edge in edges_of(connection, job_edges, until=view.at)
         if edge.source is not None and edge.source[0] in among and edge.target[0] in among
     }
 
@@ -202,7 +207,7 @@ def _schemas(
 
     Only of the datasets that are there at both moments.
     """
-    both = {one[1] for one in lasting if one[0] == "dataset"}
+    both = {schema[1] for schema in lasting if schema[0] == "dataset"}
     if not span.by_column or not both:
         return [], 0
     changes, unclear = column_changes(connection, span.since.at, span.until.at, both)
@@ -213,12 +218,18 @@ def _schemas(
     ], unclear
 
 
-def _column_line(one: ColumnChange, id_: str) -> Answer:
-    change = ADDED if one.before is None else REMOVED if one.after is None else CHANGED
+def _column_line(column_change: ColumnChange, id_: str) -> Answer:
+    change = (
+        ADDED
+        if column_change.before is None
+        else REMOVED
+        if column_change.after is None
+        else CHANGED
+    )
     return (
         {"change": change, "kind": "column"}
         | NOTHING
-        | {"id": id_, "before": one.before, "after": one.after}
+        | {"id": id_, "before": column_change.before, "after": column_change.after}
     )
 
 
@@ -233,13 +244,13 @@ def _named(node: Answer, column: str, nodes: Nodes) -> str:
 
 
 def _lines(
-    connection: Connection, change: str, found: Iterable[Change], nodes: Nodes
+    connection: Connection, change: str, changes_found: Iterable[Change], nodes: Nodes
 ) -> list[Answer]:
-    changes = list(found)
+    changes = list(changes_found)
     ids = {
         end if isinstance(end, int) else end[0]
-        for one in changes
-        for end in one[1:4]
+        for change in changes
+        for end in change[1:4]
         if not isinstance(end, str)
     }
     names = nodes_of(connection, dict.fromkeys(ids, 0))
@@ -248,7 +259,7 @@ def _lines(
         id_, column = (end, "") if isinstance(end, int) else end
         return _named(names[id_], column, nodes)
 
-    return [{"change": change, "kind": one[0]} | _line(one, name) for one in changes]
+    return [{"change": change, "kind": entry[0]} | _line(entry, name) for entry in changes]
 
 
 NOTHING = dict.fromkeys(

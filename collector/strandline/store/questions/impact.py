@@ -107,15 +107,15 @@ def impact_of(connection: Connection, removal: Removal, shared: SharedJobs | Non
         if removal.column is not None:
             affected += _of_columns(connection, columns, removal)
     affected = [
-        one
-        for one in affected
-        if one.answer["distance"] > 0 and one.answer["id"] != str(removal.node)
+        node
+        for node in affected
+        if node.answer["distance"] > 0 and node.answer["id"] != str(removal.node)
     ]
     shown = affected
     if not removal.selection.is_empty:
-        selected = removal.selection.items(connection, [one.answer for one in affected])
+        selected = removal.selection.items(connection, [node.answer for node in affected])
         ids = {item["id"] for item in selected}
-        shown = [one for one in affected if one.answer["id"] in ids]
+        shown = [node for node in affected if node.answer["id"] in ids]
     start = nodes_of(connection, {removal.node.id: 0})[removal.node.id]
     of_start = Affected(removal.node.id, start)
     node, *items = _with_people(connection, [of_start, *shown], removal.view)
@@ -195,8 +195,8 @@ def _of_columns(connection: Connection, walked: WalkedColumns, removal: Removal)
         _keep(jobs, job, node, node["distance"], OPAQUE)
     return [
         Affected(id_, _item(node, node["dependency"], makers.get(id_, ())))
-        for found in (tables, jobs)
-        for id_, node in found.items()
+        for nodes in (tables, jobs)
+        for id_, node in nodes.items()
     ]
 
 
@@ -219,9 +219,9 @@ def _only_reading(
     """
     distances = {id_: table["distance"] for id_, table in tables.items()}
     within = [id_ for id_, distance in distances.items() if depth is None or distance < depth]
-    asked, known = walked.graph.asked, walked.graph.known
-    start = frozenset([asked.node.id])
-    graph = TableGraph(connection, asked.view, known=known, starts=start)
+    question, known = walked.graph.asked, walked.graph.known
+    start = frozenset([question.node.id])
+    graph = TableGraph(connection, question.view, known=known, starts=start)
     readers: dict[int, int] = {}
     while within:
         steps, views = graph.steps(within, Direction.DOWNSTREAM, MOST_READERS), list[int]()
@@ -240,9 +240,9 @@ def _only_reading(
 
 def _with_people(connection: Connection, affected: Sequence[Affected], view: View) -> list[Answer]:
     """Return the answers with owners, who read a table last, and when a job ran last."""
-    tables = {one.entity for one in affected if one.answer["type"] != "job"}
-    jobs = {one.entity for one in affected if one.answer["type"] == "job"}
-    columns = [one for one in affected if one.answer["type"] == "column"]
+    tables = {node.entity for node in affected if node.answer["type"] != "job"}
+    jobs = {node.entity for node in affected if node.answer["type"] == "job"}
+    columns = [node for node in affected if node.answer["type"] == "column"]
     owners = {**owners_of_datasets(connection, tables), **owners_of_jobs(connection, jobs)}
     used = last_reads(connection, tables, view) | last_runs(connection, jobs, view)
     dropped = drop_answers(connection, tables, view.at, past=view.past)

@@ -78,8 +78,8 @@ def lineage_map(connection: Connection, view: View, opened: Iterable[str]) -> An
     rows = connection.execute(_datasets()).all()
     uses = _past_uses(connection, view) if view.past else _uses(connection)
     hidden_jobs = _hidden_jobs(connection, view)
-    seen = seen_jobs(connection, (use.job for use in uses))
-    uses = [use for use in uses if use.job in seen and use.job not in hidden_jobs]
+    visible = seen_jobs(connection, (use.job for use in uses))
+    uses = [use for use in uses if use.job in visible and use.job not in hidden_jobs]
     canonical = {id_: canonical_id for id_, canonical_id, *_ in rows}
     states = _states_of_writes(connection, view, canonical, uses)
     shown = _datasets_to_show(connection, view, rows, states)

@@ -74,8 +74,8 @@ def _counts(connection: Connection, view: View) -> dict[int, dict[str, int]]:
 
 def _flows(past: bool) -> Select[Any]:
     """Of each two namespaces how many jobs read from the first and write to the second."""
-    touched = _touched(past).cte("touched")
-    reads, writes = touched.alias("reads"), touched.alias("writes")
+    flow = _touched(past).cte("touched")
+    reads, writes = flow.alias("reads"), flow.alias("writes")
     return (
         select(
             reads.c.namespace.label("source"),

@@ -79,21 +79,23 @@ def _of_tables(connection: Connection, way: Way) -> Answer:
     )
     ends = frozenset([*first, *last])
     graph = TableGraph(connection, way.view, jobs, known, starts=ends)
-    found, walked = _found(graph, first, last, way, _itself)
-    for shown, step in found.steps.items():
+    routes, walked = _found(graph, first, last, way, _itself)
+    for shown, step in routes.steps.items():
         graph.reasons[shown] = graph.reasons[step]
-    asked = Question(way.first, way.view, Direction.DOWNSTREAM, way.depth, way.most)
+    question = Question(way.first, way.view, Direction.DOWNSTREAM, way.depth, way.most)
     whole = Walk(
-        found.distances | _ends(found, first, last), dict.fromkeys(found.steps), walked.truncated_by
+        routes.distances | _ends(routes, first, last),
+        dict.fromkeys(routes.steps),
+        walked.truncated_by,
     )
     whole.left_out = walked.left_out - whole.nodes.keys()
-    answer = answer_of(connection, graph, whole, asked)
-    return answer | {"shortest": node_ids(connection, found.shortest)}
+    answer = answer_of(connection, graph, whole, question)
+    return answer | {"shortest": node_ids(connection, routes.shortest)}
 
 
-def _ends(found: Routes[Any], first: Sequence[Any], last: Sequence[Any]) -> dict[Any, int]:
+def _ends(routes: Routes[Any], first: Sequence[Any], last: Sequence[Any]) -> dict[Any, int]:
     """Both ends are shown even where no way joins them."""
-    return {} if found.distances else dict.fromkeys((first[0], last[0]), 0)
+    return {} if routes.distances else dict.fromkeys((first[0], last[0]), 0)
 
 
 Around = Callable[[Any], Iterable[Any]]
@@ -117,13 +119,13 @@ def _found(
     return routes(steps, _met(first, back, around), _met(last, onwards, around)), back
 
 
-def _met(ends: Sequence[Any], found: Walk[Any], around: Around) -> list[Any]:
+def _met(ends: Sequence[Any], walked: Walk[Any], around: Around) -> list[Any]:
     """The ends, and what a walk found in their place.
 
     The whole table for a column of it, a column for the whole table.
     """
     known, wholes = set(ends), {whole for end in ends for whole in around(end)}
-    met = [node for node in found.nodes if node in wholes or not known.isdisjoint(around(node))]
+    met = [node for node in walked.nodes if node in wholes or not known.isdisjoint(around(node))]
     return list(dict.fromkeys([*ends, *met]))
 
 
@@ -143,10 +145,10 @@ def _around_column(node: Column) -> Iterator[Column]:
 
 def _of_columns(connection: Connection, way: Way) -> Answer:
     named = zip((way.first, way.last), way.columns, strict=True)
-    asked = Question(way.first, way.view, Direction.DOWNSTREAM, way.depth, way.most)
-    graph = Columns(connection, replace(asked, direction=Direction.BOTH))
+    question = Question(way.first, way.view, Direction.DOWNSTREAM, way.depth, way.most)
+    graph = Columns(connection, replace(question, direction=Direction.BOTH))
     first, last = (starts_of(graph, node, column) for node, column in named)
-    graph.asked = asked
+    graph.asked = question
     graph.jobs = frozenset(
         id_
         for node, ids in ((way.first, first), (way.last, last))
@@ -154,14 +156,16 @@ def _of_columns(connection: Connection, way: Way) -> Answer:
         for id_, _ in ids
     )
     graph.starts = frozenset([dataset for dataset, _ in (*first, *last)])
-    found, walked = _found(graph, first, last, way, _around_column)
-    for shown, step in found.steps.items():
+    routes, walked = _found(graph, first, last, way, _around_column)
+    for shown, step in routes.steps.items():
         graph.origins[shown] = graph.origins[step]
     whole = Walk(
-        found.distances | _ends(found, first, last), dict.fromkeys(found.steps), walked.truncated_by
+        routes.distances | _ends(routes, first, last),
+        dict.fromkeys(routes.steps),
+        walked.truncated_by,
     )
     whole.left_out = walked.left_out - whole.nodes.keys()
     ends = [end for end in (*first, *last) if end in whole.nodes]
     columns = shown_columns(connection, graph, whole, ends)
-    shortest = [name for node in found.shortest if (name := columns.id_of(node)) is not None]
+    shortest = [name for node in routes.shortest if (name := columns.id_of(node)) is not None]
     return columns_answer(connection, columns) | {"shortest": shortest}

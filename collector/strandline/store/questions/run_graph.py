@@ -20,21 +20,21 @@ Answer = dict[str, Any]
 DEPTH = 10  # runs on the way, unless asked
 
 
-def run_graph(connection: Connection, asked: Mapping[str, Any], view: View) -> Answer:
+def run_graph(connection: Connection, query: Mapping[str, Any], view: View) -> Answer:
     """Runs as nodes, the nearest first; an edge for each dataset that one made and another read.
 
     At a past moment the runs and inputs that were heard of by then; a NotFoundError for a run that
     was not.
     """
-    moment, depth = view.at if view.past else None, asked.get("depth")
-    start = _begun(connection, asked["runId"], moment)
+    moment, depth = view.at if view.past else None, query.get("depth")
+    start = _begun(connection, query["runId"], moment)
     upstream = upstream_runs(connection, start, DEPTH if depth is None else depth, moment)
     names = names_of_runs(connection, upstream)
-    shown = {one.row.id: f"run:{one.row.run_id}" for one in upstream}
-    beyond = {each.producer for one in upstream for each in one.inputs} - {None, *shown}
+    shown = {run.row.id: f"run:{run.row.run_id}" for run in upstream}
+    beyond = {each.producer for run in upstream for each in run.inputs} - {None, *shown}
     cut_by = "nodes" if len(upstream) >= MOST_RUNS else "depth"
     return {
-        "nodes": [_node(one, view) for one in upstream],
+        "nodes": [_node(run, view) for run in upstream],
         "edges": sorted(
             _edges(upstream, shown),
             key=lambda edge: (edge["target"], edge["source"], edge["dataset"]),
@@ -57,12 +57,12 @@ def _begun(connection: Connection, run_id: str, moment: int | None) -> int:
     return run
 
 
-def _node(one: RunInputs, view: View) -> Answer:
-    row = one.row
+def _node(run_inputs: RunInputs, view: View) -> Answer:
+    row = run_inputs.row
     of_job = {"namespace": row.job_namespace, "name": row.job_name}
     unknown = [
         node_text("dataset", each.namespace, each.name)
-        for each in one.inputs
+        for each in run_inputs.inputs
         if each.producer is None
     ]
     about = {
@@ -73,7 +73,7 @@ def _node(one: RunInputs, view: View) -> Answer:
     return {"id": f"run:{row.run_id}", "type": "run"} | of_job | state.answer() | about
 
 
-def _edges(found: Sequence[RunInputs], shown: dict[int, str]) -> list[Answer]:
+def _edges(runs: Sequence[RunInputs], shown: dict[int, str]) -> list[Answer]:
     """Return the edges with the rule that each rests on.
 
     By the snapshot that was read or, where none was stated, by the last writer when the reader
@@ -82,12 +82,12 @@ def _edges(found: Sequence[RunInputs], shown: dict[int, str]) -> list[Answer]:
     return [
         {
             "source": shown[each.producer],
-            "target": shown[one.row.id],
+            "target": shown[run.row.id],
             "dataset": node_text("dataset", each.namespace, each.name),
             "snapshotId": each.snapshot or None,
             "rule": "snapshot" if each.snapshot else "lastWriter",
         }
-        for one in found
-        for each in one.inputs
+        for run in runs
+        for each in run.inputs
         if each.producer in shown
     ]

@@ -75,9 +75,13 @@ class _Sought:
     def look(self, event: Event, at: int) -> None:
         """Take what an event of this time states."""
         others = (*(event.outputs or ()), *filter(None, [event.dataset]))
-        for one, read in chain(zip(event.inputs or (), repeat(True)), zip(others, repeat(False))):
-            of = self.canonical.get(id_of("dataset", *self.naming.name_of(one.namespace, one.name)))
-            if of is not None and (body := _schema_in(one, read=read)) is not None:
+        for dataset, read in chain(
+            zip(event.inputs or (), repeat(True)), zip(others, repeat(False))
+        ):
+            of = self.canonical.get(
+                id_of("dataset", *self.naming.name_of(dataset.namespace, dataset.name))
+            )
+            if of is not None and (body := _schema_in(dataset, read=read)) is not None:
                 stated = _Stated(at, sha256(body).digest()[:16], body)
                 self.found[of] = max(self.found.get(of, stated), stated)
 
@@ -85,7 +89,7 @@ class _Sought:
         """Return whether nothing that was received by then can be newer than what is found."""
         if len(self.found) < len(set(self.canonical.values())):
             return False
-        return received_at + CLOCKS < min(one.at for one in self.found.values())
+        return received_at + CLOCKS < min(schema.at for schema in self.found.values())
 
 
 def column_changes(
@@ -97,19 +101,19 @@ def column_changes(
     """
     names = _names(connection, since, ids)
     current = _current(connection, names)
-    touched = {of for of, one in current.items() if one.at > since}
-    renamed = {name: of for name, of in names.items() if of in touched}
+    changed = {of for of, schema in current.items() if schema.at > since}
+    renamed = {name: of for name, of in names.items() if of in changed}
     if not renamed:
         return [], 0
     before = _stated_by(connection, since, renamed)
-    after = {of: current[of] for of in touched if current[of].at <= until}
+    after = {of: current[of] for of in changed if current[of].at <= until}
     after |= _stated_by(
         connection, until, {name: of for name, of in renamed.items() if of not in after}
     )
     old, new = _readable(before), _readable(after)
-    clear = touched & old.keys() & new.keys()
+    clear = changed & old.keys() & new.keys()
     changes = chain.from_iterable(_between(of, old[of], new[of]) for of in sorted(clear))
-    return list(changes), len(touched) - len(clear)
+    return list(changes), len(changed) - len(clear)
 
 
 def columns_at(
@@ -140,7 +144,7 @@ def columns_at(
 
 def _readable(stated: Mapping[int, _Stated]) -> dict[int, Types]:
     """The columns of each schema that can be read."""
-    read = {of: one.types for of, one in stated.items()}
+    read = {of: facet.types for of, facet in stated.items()}
     return {of: types for of, types in read.items() if types is not None}
 
 
@@ -151,9 +155,9 @@ def _between(dataset: int, old: Types, new: Types) -> Iterator[ColumnChange]:
 
 
 def _columns(fields: Iterable[Any], above: str = "") -> Iterator[tuple[str, str]]:
-    for one in fields:
-        yield f"{above}{one.name}", one.type or ""
-        yield from _columns(one.fields or (), f"{above}{one.name}.")
+    for column in fields:
+        yield f"{above}{column.name}", column.type or ""
+        yield from _columns(column.fields or (), f"{above}{column.name}.")
 
 
 def _schema_in(dataset: Dataset, *, read: bool) -> bytes | None:
@@ -170,9 +174,9 @@ def _schema_in(dataset: Dataset, *, read: bool) -> bytes | None:
         return None
     if read:
         stated: dict[str, Facet] = {
-            one: facet_of(DATASET, one, bytes(facets[one]))
-            for one in ("catalog", "schema", "symlinks")
-            if one in facets
+            facet: facet_of(DATASET, facet, bytes(facets[facet]))
+            for facet in ("catalog", "schema", "symlinks")
+            if facet in facets
         }
         if part_read(dataset.name, Facets(stated)) is not None:
             return None
@@ -229,7 +233,7 @@ def _stated_by(
 
 def _settled(sought: _Sought, received_at: int) -> dict[int, _Stated]:
     """Return what cannot have been stated anew by an event that was not looked into."""
-    return {of: one for of, one in sought.found.items() if received_at + CLOCKS < one.at}
+    return {of: schema for of, schema in sought.found.items() if received_at + CLOCKS < schema.at}
 
 
 def _read(body: bytes) -> Event | None:

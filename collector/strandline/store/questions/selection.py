@@ -29,7 +29,7 @@ class FacetValue(NamedTuple):
 
     def holds(self, facet: Any) -> bool:
         """Return whether the facet has the value there."""
-        return any(is_like(found, self.text) for found in _texts(facet, self.path))
+        return any(is_like(text, self.text) for text in _texts(facet, self.path))
 
 
 def facet_value(text: str) -> FacetValue:
@@ -47,8 +47,8 @@ def facet_value(text: str) -> FacetValue:
 
 def _texts(value: Any, path: Sequence[str]) -> Iterator[str]:
     if isinstance(value, list):
-        for one in value:
-            yield from _texts(one, path)
+        for text in value:
+            yield from _texts(text, path)
     elif path:
         if isinstance(value, Mapping) and path[0] in value:
             yield from _texts(value[path[0]], path[1:])
@@ -84,8 +84,8 @@ class Selection:
         nodes = [
             node for node in answer["nodes"] if node["id"] not in starts and self._is_named(node)
         ]
-        kept = starts | {node["id"] for node in self._with_facets(connection, nodes)}
-        return narrowed(answer, lambda node: node["id"] in kept)
+        nodes_kept = starts | {node["id"] for node in self._with_facets(connection, nodes)}
+        return narrowed(answer, lambda node: node["id"] in nodes_kept)
 
     def items(self, connection: Connection, items: list[Answer]) -> list[Answer]:
         """Those of a list that are selected."""

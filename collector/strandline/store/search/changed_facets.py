@@ -80,83 +80,83 @@ def changed_facets(connection: Connection, rows: Rows, remembered: BoundedCache)
 
     `remembered` has the `Members` of sets by id.
     """
-    sets = {id_: _members(one, remembered) for id_, one in rows.sets.items()}
-    given = _given(rows, sets)
-    found: set[FacetPlace] = set()
-    for page in _pages(given):
+    sets = {id_: _members(key, remembered) for id_, key in rows.sets.items()}
+    changed = _given(rows, sets)
+    places: set[FacetPlace] = set()
+    for page in _pages(changed):
         locked = connection.execute(_locked(), {"ids": page})
         newest = {id_: at for id_, at in locked}  # noqa: C416  (a row is no pair to dict())
         stored = _in_sets(connection, page, sets, remembered)
         doubtful = [
-            id_ for id_ in page if not _is_as_stored(given[id_], stored.get(id_), newest.get(id_))
+            id_ for id_ in page if not _is_as_stored(changed[id_], stored.get(id_), newest.get(id_))
         ]
         _add_own(connection, stored, newest.keys() & doubtful)
-        found.update(
-            place for id_ in doubtful for place in _changed(id_, given[id_], stored.get(id_))
+        places.update(
+            place for id_ in doubtful for place in _changed(id_, changed[id_], stored.get(id_))
         )
-    return found
+    return places
 
 
 def _members(facets_: FacetSet, remembered: BoundedCache) -> Members:
-    found: Members | None = remembered.get(facets_.id)
-    if found is None:
-        watched = (one for one in facets_.facets if (facets_.kind, one.key) in WATCHED)
-        found = remembered.put(
-            facets_.id, tuple([(facets_.kind, one.key, one.hash) for one in watched])
+    members: Members | None = remembered.get(facets_.id)
+    if members is None:
+        watched = (facet for facet in facets_.facets if (facets_.kind, facet.key) in WATCHED)
+        members = remembered.put(
+            facets_.id, tuple([(facets_.kind, member.key, member.hash) for member in watched])
         )
-    return found
+    return members
 
 
-def _is_as_stored(given: _Facets, stored: _Facets | None, newest_own: int | None) -> bool:
+def _is_as_stored(facets: _Facets, stored: _Facets | None, newest_own: int | None) -> bool:
     """Return whether no place needs a look.
 
     All that is given is the set that is newer than everything else that is stored.
     """
-    if given.own or stored is None:
+    if facets.own or stored is None:
         return False
     newest, members = max(stored.used, key=_AT)
     return (
-        all(one == members for _, one in given.used)
+        all(key == members for _, key in facets.used)
         and (newest_own is None or newest_own < newest)
-        and all(at < newest or one == members for at, one in stored.used)
+        and all(at < newest or key == members for at, key in stored.used)
     )
 
 
-def _changed(entity_id: int, given: _Facets, stored: _Facets | None) -> Iterator[FacetPlace]:
+def _changed(entity_id: int, facets: _Facets, stored: _Facets | None) -> Iterator[FacetPlace]:
     """Yield the places at which the given facets differ from the stored ones."""
     before = {} if stored is None else _places(entity_id, stored)
-    for place, one in _places(entity_id, given).items():
+    for place, one in _places(entity_id, facets).items():
         if _differs(one, before.get(place)):
             yield place
 
 
-def _differs(given: _StoredFacet, stored: _StoredFacet | None) -> bool:
+def _differs(facet: _StoredFacet, stored: _StoredFacet | None) -> bool:
     """Return true if another facet will count at the place: a late one changes nothing."""
-    return stored is None or stored.unread or (stored.hash != given.hash and stored < given)
+    return stored is None or stored.unread or (stored.hash != facet.hash and stored < facet)
 
 
 def _places(entity_id: int, facets_: _Facets) -> Places:
     """Return the facet that counts at each place."""
-    found: Places = {}
+    places: Places = {}
     for kind, key, at, hash_, unread in facets_.own:
-        found[FacetPlace(kind, key, entity_id)] = _StoredFacet(at, hash_, unread)
+        places[FacetPlace(kind, key, entity_id)] = _StoredFacet(at, hash_, unread)
     for at, members in facets_.used:
         for kind, key, hash_ in members:
-            place, one = FacetPlace(kind, key, entity_id), _StoredFacet(at, hash_)
-            if place not in found or found[place] < one:
-                found[place] = one
-    return found
+            place, entry = FacetPlace(kind, key, entity_id), _StoredFacet(at, hash_)
+            if place not in places or places[place] < entry:
+                places[place] = entry
+    return places
 
 
 def _given(rows: Rows, sets: Mapping[int, Members]) -> _ByEntity:
-    found: _ByEntity = {}
+    facets_of: _ByEntity = {}
     for row in rows.of(FacetSeen):
         if (row.kind, row.key) in WATCHED:
-            _of(found, row.entity_id).own.append((row.kind, row.key, row.at, row.hash, False))
+            _of(facets_of, row.entity_id).own.append((row.kind, row.key, row.at, row.hash, False))
     for entity_id, set_id, at in rows.of(FacetSetUsed):
         if members := sets[set_id]:
-            _of(found, entity_id).used.append((at, members))
-    return found
+            _of(facets_of, entity_id).used.append((at, members))
+    return facets_of
 
 
 def _in_sets(
@@ -166,39 +166,41 @@ def _in_sets(
     remembered: BoundedCache,
 ) -> _ByEntity:
     """Return the sets with watched facets that entities have in the store."""
-    found: _ByEntity = {}
+    facets_of: _ByEntity = {}
     uses = connection.execute(_uses(), {"ids": entities}).all()
     sets |= _other_members(
         connection, {set_id for _, set_id, _ in uses}.difference(sets), remembered
     )
     for id_, set_id, at in uses:
         if members := sets[set_id]:
-            _of(found, id_).used.append((at, members))
-    return found
+            _of(facets_of, id_).used.append((at, members))
+    return facets_of
 
 
-def _add_own(connection: Connection, found: _ByEntity, entities: Collection[int]) -> None:
+def _add_own(connection: Connection, facets_of: _ByEntity, entities: Collection[int]) -> None:
     """Add the watched facets that entities have in rows of their own."""
     for id_, key, kind, at, hash_, apart in (
         connection.execute(_own(), {"ids": list(entities)}) if entities else ()
     ):
         unread = key == "catalog" and apart  # by the reader of an older version, as it was too long
-        _of(found, id_).own.append((kind, key, at, bytes(hash_), unread))
+        _of(facets_of, id_).own.append((kind, key, at, bytes(hash_), unread))
 
 
-def _of(found: _ByEntity, entity_id: int) -> _Facets:
-    if (one := found.get(entity_id)) is None:
-        one = found[entity_id] = _Facets([], [])
-    return one
+def _of(facets_of: _ByEntity, entity_id: int) -> _Facets:
+    if (facets := facets_of.get(entity_id)) is None:
+        facets = facets_of[entity_id] = _Facets([], [])
+    return facets
 
 
 def _other_members(
     connection: Connection, ids: Iterable[int], remembered: BoundedCache
 ) -> dict[int, Members]:
     """Return the members of sets that are not in this batch."""
-    found: dict[int, Members | None] = {id_: remembered.get(id_) for id_ in ids}
+    members_of: dict[int, Members | None] = {id_: remembered.get(id_) for id_ in ids}
     unknown = {
-        id_: list[tuple[int, str, bytes]]() for id_, members in found.items() if members is None
+        id_: list[tuple[int, str, bytes]]()
+        for id_, members in members_of.items()
+        if members is None
     }
     query = select(facet_sets.c.set_id, facet_sets.c.kind, facet_sets.c.key, facet_sets.c.hash)
     for id_, kind, key, hash_ in (
@@ -207,7 +209,7 @@ def _other_members(
         if (kind, key) in WATCHED:
             unknown[id_].append((kind, key, bytes(hash_)))
     read = {id_: remembered.put(id_, tuple(members)) for id_, members in unknown.items()}
-    return {id_: read[id_] if members is None else members for id_, members in found.items()}
+    return {id_: read[id_] if members is None else members for id_, members in members_of.items()}
 
 
 @cache

@@ -140,14 +140,14 @@ def columns_of(connection: Connection, ids: Sequence[int]) -> Texts:
 
 def sql_of(connection: Connection, ids: Sequence[int]) -> Texts:
     """Return the SQL of each job, a text a line: an answer shows the lines that hold the word."""
-    found = _facets(connection, JOB, "sql", ids)
-    return {job: [line.strip() for line in sql.query.splitlines()] for job, sql in found}
+    texts = _facets(connection, JOB, "sql", ids)
+    return {job: [line.strip() for line in sql.query.splitlines()] for job, sql in texts}
 
 
 def applications_of(connection: Connection, ids: Sequence[int]) -> Texts:
     """Return the id that Spark gave to the application of each run."""
-    found = _facets(connection, RUN, "spark_applicationDetails", ids)
-    return {run: [details.application_id] for run, details in found if details.application_id}
+    ids_of = _facets(connection, RUN, "spark_applicationDetails", ids)
+    return {run: [details.application_id] for run, details in ids_of if details.application_id}
 
 
 def dataset_tags(connection: Connection, ids: Sequence[int]) -> Texts:

@@ -91,14 +91,14 @@ def touched_by(
     Most rows change nothing: a name that is there, and a facet as it is stored (`changed` are the
     others).
     """
-    touched = Touched()
+    ids_by_kind = Touched()
     named = (
-        (DATASET_NAME, [one.id for one in rows.of(DatasetSeen)], datasets),
-        (JOB_NAME, [one.id for one in rows.of(JobSeen)], jobs),
+        (DATASET_NAME, [dataset_seen.id for dataset_seen in rows.of(DatasetSeen)], datasets),
+        (JOB_NAME, [job_seen.id for job_seen in rows.of(JobSeen)], jobs),
     )
     for kind, ids, table in named:
-        if unknown := [one for one in ids if is_new("name sought", one)]:
-            touched.add(
+        if unknown := [id_ for id_ in ids if is_new("name sought", id_)]:
+            ids_by_kind.add(
                 kind,
                 set(unknown).difference(
                     connection.scalars(_with_ids(table), {"ids": unknown}).all()
@@ -106,10 +106,10 @@ def touched_by(
             )
     for place in changed:
         if (place.kind, place.key) in KIND_OF:
-            touched.add(KIND_OF[place.kind, place.key], (place.entity_id,))
-    new = touched.ids.get(DATASET_NAME, set())
-    touched.add(COLUMN, _new_sinks(connection, rows, is_new, new))
-    return touched
+            ids_by_kind.add(KIND_OF[place.kind, place.key], (place.entity_id,))
+    new = ids_by_kind.ids.get(DATASET_NAME, set())
+    ids_by_kind.add(COLUMN, _new_sinks(connection, rows, is_new, new))
+    return ids_by_kind
 
 
 @cache
@@ -121,7 +121,9 @@ def _new_sinks(
     connection: Connection, rows: Rows, is_new: IsNew, new: Collection[int]
 ) -> Iterator[int]:
     """Yield the datasets into which a run makes a new set of edges."""
-    for sink, set_hash in {(one.sink_id, one.set_hash) for one in rows.of(EdgesUsed)}:
+    for sink, set_hash in {
+        (edges_used.sink_id, edges_used.set_hash) for edges_used in rows.of(EdgesUsed)
+    }:
         if is_new("edges sought", (sink, set_hash)) and (
             sink in new or not _is_used(connection, sink, set_hash)
         ):
@@ -138,9 +140,9 @@ def _uses() -> Select[Any]:
     return select(edge_uses.c.sink_id).where(*same).limit(1)
 
 
-def index_touched(connection: Connection, touched: Touched) -> None:
+def index_touched(connection: Connection, rows_touched: Touched) -> None:
     """Write the texts that the touched entities have now."""
-    for kind, ids in sorted(touched.ids.items()):
+    for kind, ids in sorted(rows_touched.ids.items()):
         if ids:
             _index(connection, kind, ids)
 
@@ -209,11 +211,11 @@ def _row(kind: int, entry: SearchEntry) -> dict[str, Any]:
 
 def _longest(texts: Sequence[str]) -> list[str]:
     """Return the texts that no other contains: a part of a shorter one is a part of it."""
-    kept: list[str] = []
+    longest: list[str] = []
     for name in sorted(dict.fromkeys(texts), key=len, reverse=True):
-        if not any(name in longer for longer in kept):
-            kept.append(name)
-    return kept
+        if not any(name in longer for longer in longest):
+            longest.append(name)
+    return longest
 
 
 def is_filled(connection: Connection) -> bool:

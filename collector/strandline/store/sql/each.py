@@ -23,14 +23,14 @@ from strandline.store.sql.id_lists import among_given
 
 
 def for_each(
-    dialect: str, key: ColumnElement[int], given: str | None, rows: Select[Any]
+    dialect: str, key: ColumnElement[int], job: str | None, rows: Select[Any]
 ) -> Select[Any]:
     """Return the ids of runs that a query has for each key.
 
     The keys come with the parameter `given`; without it they are all keys of their table.
     """
     outer = key.table
-    keys = (true(),) if given is None else (among_given(key, given),)
+    keys = (true(),) if job is None else (among_given(key, job),)
     if dialect == "postgresql":
         of_one = rows.correlate(outer).lateral("of_one")
         return select(of_one.c.id).select_from(outer.join(of_one, true())).where(*keys)

@@ -89,13 +89,13 @@ def among_given(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
 
 
 def pairs_given(
-    one: ColumnElement[Any], other: ColumnElement[Any], name: str
+    first: ColumnElement[Any], other: ColumnElement[Any], name: str
 ) -> ColumnElement[bool]:
     """Return the condition that two numbers are one of the pairs in a parameter, a JSON text.
 
     SQLite reads a whole table for `(one, other) IN (VALUES ...)`; for a subquery it uses an index.
     """
-    return _AmongPairs(one, other, bindparam(name, type_=Text))
+    return _AmongPairs(first, other, bindparam(name, type_=Text))
 
 
 def among_text(dialect: str, column: str, name: str) -> str:
@@ -128,17 +128,17 @@ def _on_sqlite(element: _Among, compiler: SQLCompiler, **how: Any) -> str:
 
 @compiles(_AmongPairs, "postgresql")
 def _pairs_on_postgresql(element: _AmongPairs, compiler: SQLCompiler, **how: Any) -> str:
-    one, other, pairs = (compiler.process(clause, **how) for clause in element.clauses)
+    left, other, pairs = (compiler.process(clause, **how) for clause in element.clauses)
     rows = (
         "SELECT (pair->>0)::bigint, (pair->>1)::bigint"
         f" FROM json_array_elements(({pairs})::json) AS pair"
     )
-    return f"({one}, {other}) IN ({rows})"
+    return f"({left}, {other}) IN ({rows})"
 
 
 @compiles(_AmongPairs, "sqlite")
 def _pairs_on_sqlite(element: _AmongPairs, compiler: SQLCompiler, **how: Any) -> str:
-    one, other, pairs = (compiler.process(clause, **how) for clause in element.clauses)
+    left, other, pairs = (compiler.process(clause, **how) for clause in element.clauses)
     first, second = "json_extract(value, '$[0]')", "json_extract(value, '$[1]')"
     rows = f"SELECT {first}, {second} FROM json_each({pairs})"
-    return f"({one}, {other}) IN ({rows})"
+    return f"({left}, {other}) IN ({rows})"

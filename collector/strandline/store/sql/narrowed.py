@@ -148,8 +148,10 @@ def _condition(name: str, place: DatabaseSchema, access: Access) -> str:
     if condition is None or not access.patterns:
         return "1 = 0"
     tests = " OR ".join(_test(pattern, place.dialect) for pattern in access.patterns)
-    seen = f"SELECT id FROM {_real('namespaces', place)} WHERE {tests}"
-    return condition.format(seen=seen, datasets=_real("datasets", place), jobs=_real("jobs", place))
+    visible = f"SELECT id FROM {_real('namespaces', place)} WHERE {tests}"
+    return condition.format(
+        seen=visible, datasets=_real("datasets", place), jobs=_real("jobs", place)
+    )
 
 
 def _real(name: str, place: DatabaseSchema) -> str:

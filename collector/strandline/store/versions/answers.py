@@ -49,8 +49,8 @@ def with_latest(
 
     It asks nothing of the model, so that nobody has to wait for it.
     """
-    found: dict[Table, Reading | Latest] = {one.table: one for one in readings}
-    return [found.get(table) or _latest(connection, table) for table in tables]
+    answers: dict[Table, Reading | Latest] = {reading.table: reading for reading in readings}
+    return [answers.get(table) or _latest(connection, table) for table in tables]
 
 
 def _latest(connection: Connection, table: Table) -> Latest:
@@ -67,27 +67,27 @@ def latest_of(connection: Connection, table: Table) -> str:
     return head
 
 
-def reading_answer(one: Reading | Latest, now: float) -> dict[str, Any]:
+def reading_answer(reading: Reading | Latest, now: float) -> dict[str, Any]:
     """A table of an answer, as JSON shows it."""
     shown: dict[str, Any] = {
-        **named(one.table),
-        "snapshotId": one.snapshot,
+        **named(reading.table),
+        "snapshotId": reading.snapshot,
     }
-    if isinstance(one, Latest):
-        newer = {} if one.newer is None else {"newerApproximate": one.newer}
+    if isinstance(reading, Latest):
+        newer = {} if reading.newer is None else {"newerApproximate": reading.newer}
         return (
             shown | {"barrier": None, "generation": None, "group": None, "lagSeconds": None} | newer
         )
-    lag = round(one.lag(now), 3)
+    lag = round(reading.lag(now), 3)
     return (
         shown
         | {
-            "barrier": one.barrier,
-            "generation": one.generation,
-            "group": one.group,
+            "barrier": reading.barrier,
+            "generation": reading.generation,
+            "group": reading.group,
             "lagSeconds": lag,
         }
-        | ({} if one.untracked is None else {"untracked": one.untracked})
+        | ({} if reading.untracked is None else {"untracked": reading.untracked})
     )
 
 
@@ -101,8 +101,8 @@ def version_document(
     if answer.consistency == "cut":
         shown = _cut_tables(connection, tables, answer.refused)
     else:
-        found = with_latest(connection, answer.readings, tables)
-        shown = [reading_answer(reading, now) for reading in found]
+        answers = with_latest(connection, answer.readings, tables)
+        shown = [reading_answer(reading, now) for reading in answers]
     reason = {} if answer.refused is None else {"reason": str(answer.refused)}
     return {
         "consistency": answer.consistency,
@@ -128,15 +128,15 @@ def holders_answer(holders: Iterable[Holder], now: float) -> list[dict[str, Any]
     return [
         {
             "job": None
-            if one.state in ("BASE_TABLE", "UNTRACKED")
-            else named((one.namespace, one.name)),
-            "table": named(one.table),
-            "state": one.state,
-            "barrier": one.barrier,
-            "last": one.last,
-            "reason": one.reason(now),
+            if holder.state in ("BASE_TABLE", "UNTRACKED")
+            else named((holder.namespace, holder.name)),
+            "table": named(holder.table),
+            "state": holder.state,
+            "barrier": holder.barrier,
+            "last": holder.last,
+            "reason": holder.reason(now),
         }
-        for one in holders
+        for holder in holders
     ]
 
 
@@ -166,20 +166,20 @@ def expiry_of(
     return expiry(line, [*needed, *leases, *theirs, *begun], others)
 
 
-def expiry_answer(table: Table, found: Expiry, limit: int | None = None) -> dict[str, Any]:
+def expiry_answer(table: Table, expiry: Expiry, limit: int | None = None) -> dict[str, Any]:
     """Return what is expirable as REST and the command show it.
 
     Of what is kept only the oldest `limit`.
     """
     return {
         **named(table),
-        "expirable": list(found.expirable),
-        "expirableCount": len(found.expirable),
+        "expirable": list(expiry.expirable),
+        "expirableCount": len(expiry.expirable),
         "kept": [
-            {"snapshotId": one.snapshot, "reasons": list(one.reasons)}
-            for one in islice(found.kept(), limit)
+            {"snapshotId": snapshot.snapshot, "reasons": list(snapshot.reasons)}
+            for snapshot in islice(expiry.kept(), limit)
         ],
-        "keptCount": found.kept_count,
+        "keptCount": expiry.kept_count,
     }
 
 
@@ -201,13 +201,13 @@ def cut_of(connection: Connection, tables: Sequence[Table]) -> dict[Table, Cut]:
     """
     lines, observed = _closure(connection, tables)
     without = [table for table, line in lines.items() if not line.snapshots]
-    found = greatest_cut(lines.values()) if not without else Excluded(*without[:1] * 2)
-    if isinstance(found, Excluded):
-        labels = labels_of(connection, [*tables, *without, found.table, found.source])
+    cut = greatest_cut(lines.values()) if not without else Excluded(*without[:1] * 2)
+    if isinstance(cut, Excluded):
+        labels = labels_of(connection, [*tables, *without, cut.table, cut.source])
         names = ", ".join(labels[table] for table in tables)
         why = (
-            f"no snapshot of {labels[found.table]} that fits was made from one of"
-            f" {labels[found.source]} that fits the other tables"
+            f"no snapshot of {labels[cut.table]} that fits was made from one of"
+            f" {labels[cut.source]} that fits the other tables"
         )
         if without:
             why = f"no snapshot of {', '.join(labels[table] for table in without)} is known"
@@ -216,17 +216,17 @@ def cut_of(connection: Connection, tables: Sequence[Table]) -> dict[Table, Cut]:
             f"{names}: no consistent cut was found in what is known of their data lineage: {why}",
             "no_version",
         )
-    return {table: Cut(found[table], (table, found[table]) in observed) for table in tables}
+    return {table: Cut(cut[table], (table, cut[table]) in observed) for table in tables}
 
 
 def cut_answer(connection: Connection, tables: Sequence[Table]) -> list[dict[str, Any]]:
     """The greatest consistent cut, table by table as JSON shows it."""
-    found = cut_of(connection, tables)
+    cut = cut_of(connection, tables)
     return [
         {
             **named(table),
-            "snapshotId": found[table].snapshot,
-            "observed": found[table].observed,
+            "snapshotId": cut[table].snapshot,
+            "observed": cut[table].observed,
         }
         for table in tables
     ]
@@ -239,29 +239,32 @@ def _closure(
 
     The second value is the snapshots that are not proven.
     """
-    found: dict[Table, Line] = {}
+    lines: dict[Table, Line] = {}
     observed: set[tuple[Table, str]] = set()
     waiting = list(tables)
     while waiting:
         table = waiting.pop()
-        if table in found:
+        if table in lines:
             continue
         checkpoints = checkpoints_of(connection, table)
         observed |= {
-            (table, snapshot) for one in checkpoints if one.observed for snapshot in one.written
+            (table, snapshot)
+            for checkpoint in checkpoints
+            if checkpoint.observed
+            for snapshot in checkpoint.written
         }
-        found[table] = _line(connection, table, checkpoints)
+        lines[table] = _line(connection, table, checkpoints)
         waiting.extend(
-            sorted({source for read in found[table].read for source in read} - found.keys())
+            sorted({source for read in lines[table].read for source in read} - lines.keys())
         )
-    return found, observed
+    return lines, observed
 
 
 def _line(connection: Connection, table: Table, checkpoints: Sequence[Checkpoint]) -> Line:
     sources: dict[str, dict[Table, str]] = {}
-    for one in checkpoints:
-        for snapshot in one.written:
-            sources.setdefault(snapshot, {}).update(one.read)
+    for checkpoint in checkpoints:
+        for snapshot in checkpoint.written:
+            sources.setdefault(snapshot, {}).update(checkpoint.read)
     whole = {snapshot for one in checkpoints for snapshot in one.whole}
     restored = {snapshot: named for one in checkpoints for snapshot, named in one.restored.items()}
     _refuse_shared_numbers(connection, table)

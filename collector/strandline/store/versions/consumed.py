@@ -89,14 +89,14 @@ def uses_of(connection: Connection, marks: Marks) -> dict[tuple[int, int], list[
 
     Of each table the surest that events say.
     """
-    found: dict[tuple[int, int], list[Any]] = {}
+    uses: dict[tuple[int, int], list[Any]] = {}
     rows = connection.execute(_used_snapshots(), {"marks": json.dumps(marks)}).all()
     names = called(connection, {row.dataset_id for row in rows})
     for row in rows:
         if row.flags & NOT_THE_LAST:
             continue
-        found.setdefault((row.run_id, row.barrier), []).append(_named(row, names))
-    return {mark: _surest(connection, rows) for mark, rows in found.items()}
+        uses.setdefault((row.run_id, row.barrier), []).append(_named(row, names))
+    return {mark: _surest(connection, rows) for mark, rows in uses.items()}
 
 
 def _named(row: Row[Any], names: Mapping[int, Table]) -> Any:
@@ -167,16 +167,16 @@ def _surest(connection: Connection, rows: Sequence[Any]) -> list[Any]:
 
 def _version(connection: Connection, row: Row[Any]) -> str | None:
     """The snapshot whose rows a compacted one shows; None for one that is not compacted."""
-    operation, parent, found = row.operation, row.parent_id, None
+    operation, parent, version = row.operation, row.parent_id, None
     for _ in range(LONGEST):
         if operation not in SAME_ROWS or parent is None:
             break
-        found = parent
+        version = parent
         before = connection.execute(_snapshot(), {"of": row.dataset_id, "snapshot": parent}).first()
         operation, parent = (
             (before.operation, before.parent_id) if before is not None else ("", None)
         )
-    return found
+    return version
 
 
 @cache
@@ -199,7 +199,7 @@ def _below(connection: Connection, row: Row[Any]) -> _Below:
     Those above are compactions, corrections and restores, and earlier commits of its micro-batch;
     of a restore what it restored comes next.
     """
-    found: list[str] = []
+    versions: list[str] = []
     at, was_empty = row.parent_id, bool(row.flags & WAS_EMPTY)
     for _ in range(LONGEST):
         parameters = {"of": row.dataset_id, "snapshot": at}
@@ -213,8 +213,8 @@ def _below(connection: Connection, row: Row[Any]) -> _Below:
         is_restore = made.operation == "restore"
         at = _restored_by(connection, made.run_id, row.dataset_id) if is_restore else made.parent_id
         if at is not None:
-            found.append(at)
-    return _Below(tuple(found), was_empty)
+            versions.append(at)
+    return _Below(tuple(versions), was_empty)
 
 
 def _restored_by(connection: Connection, run: int, dataset: int) -> str | None:

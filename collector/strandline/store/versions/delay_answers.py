@@ -24,8 +24,8 @@ def delay_answer(
         raise RefusedError(f"{model.why_untracked(table)}: it has no barriers", "untracked")
     if barrier is None:
         barrier = model.done[table].last
-    found = delay(model, table, barrier) if barrier is not None else None
-    parts = [part.table for part in found.parts] if found is not None else []
+    delay_found = delay(model, table, barrier) if barrier is not None else None
+    parts = [part.table for part in delay_found.parts] if delay_found is not None else []
     stale = staleness(model, table, now)
     writer = model.writer(table)
     reasons = [holder.reason(now) for holder in held_by(model, [table])]
@@ -34,7 +34,9 @@ def delay_answer(
         "label": model.call(table),
         "writer": named(writer) if writer is not None else None,
         "blockedBy": list(dict.fromkeys(reasons)),
-        "delay": _delay(found, labels_of(connection, parts)) if found is not None else None,
+        "delay": _delay(delay_found, labels_of(connection, parts))
+        if delay_found is not None
+        else None,
         "staleness": {
             "barrier": stale.barrier,
             "seconds": stale.seconds,
@@ -44,7 +46,7 @@ def delay_answer(
     }
 
 
-def _delay(found: Delay, labels: Mapping[Table, str]) -> dict[str, Any]:
+def _delay(delay: Delay, labels: Mapping[Table, str]) -> dict[str, Any]:
     parts = [
         {
             "table": named(part.table) | {"label": labels.get(part.table, part.table[1])},
@@ -52,13 +54,13 @@ def _delay(found: Delay, labels: Mapping[Table, str]) -> dict[str, Any]:
             "kind": part.kind,
             "seconds": part.seconds,
         }
-        for part in found.parts
+        for part in delay.parts
     ]
-    largest = found.bottleneck
-    bottleneck = parts[found.parts.index(largest)] if largest is not None else None
+    largest = delay.bottleneck
+    bottleneck = parts[delay.parts.index(largest)] if largest is not None else None
     return {
-        "barrier": found.barrier,
-        "seconds": found.seconds,
+        "barrier": delay.barrier,
+        "seconds": delay.seconds,
         "parts": parts,
         "bottleneck": bottleneck,
     }

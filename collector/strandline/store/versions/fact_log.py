@@ -142,13 +142,17 @@ def _written_on(
     connection: Connection, rows: Rows, micro_batches: set[int]
 ) -> set[tuple[int, int, int]]:
     """Mark the micro-batches that were written on a correction, which was told of after them."""
-    told = [one for one in rows.of(SnapshotSeen) if one.run_id and one.run_id not in micro_batches]
-    found: set[tuple[int, int, int]] = set()
-    for one in told:
-        parameters = {"of": one.dataset_id, "parent": one.snapshot_id}
+    snapshots = [
+        snapshot_seen
+        for snapshot_seen in rows.of(SnapshotSeen)
+        if snapshot_seen.run_id and snapshot_seen.run_id not in micro_batches
+    ]
+    written_on: set[tuple[int, int, int]] = set()
+    for snapshot in snapshots:
+        parameters = {"of": snapshot.dataset_id, "parent": snapshot.snapshot_id}
         for row in connection.execute(_micro_batches_on(), parameters):
-            found.add((RUN, row.run_id, row.barrier))
-    return found
+            written_on.add((RUN, row.run_id, row.barrier))
+    return written_on
 
 
 @cache
@@ -170,15 +174,24 @@ def _micro_batches_on() -> Select[Any]:
 
 def _committed_to(rows: Rows) -> set[int]:
     """The tables of which snapshots are told that somebody made, or that main has now."""
-    return {one.dataset_id for one in rows.of(SnapshotSeen) if one.run_id or one.aside == IN_MAIN}
+    return {
+        snapshot_seen.dataset_id
+        for snapshot_seen in rows.of(SnapshotSeen)
+        if snapshot_seen.run_id or snapshot_seen.aside == IN_MAIN
+    }
 
 
 def _barriers_stated(rows: Rows) -> list[tuple[int, int, int | None]]:
     """(run, barrier, job) of what states a barrier; a snapshot does so without the job."""
-    found: list[tuple[int, int, int | None]] = [
-        (one.run_id, one.barrier, one.job_id) for one in rows.of(BarrierSeen)
+    stated: list[tuple[int, int, int | None]] = [
+        (barrier_seen.run_id, barrier_seen.barrier, barrier_seen.job_id)
+        for barrier_seen in rows.of(BarrierSeen)
     ]
-    return found + [(one.run_id, one.barrier, None) for one in rows.of(SnapshotUsed) if one.barrier]
+    return stated + [
+        (snapshot_used.run_id, snapshot_used.barrier, None)
+        for snapshot_used in rows.of(SnapshotUsed)
+        if snapshot_used.barrier
+    ]
 
 
 def _followed(
@@ -191,11 +204,11 @@ def _followed(
     """
     if not jobs and not tables:
         return set(), set()
-    found = connection.execute(
+    jobs_followed = connection.execute(
         _followed_ids(), {"jobs": sorted(jobs), "tables": sorted(tables)}
     ).all()
-    return {row.id for row in found if row.kind == RUN}, {
-        row.id for row in found if row.kind == ROOT
+    return {row.id for row in jobs_followed if row.kind == RUN}, {
+        row.id for row in jobs_followed if row.kind == ROOT
     }
 
 
@@ -226,8 +239,8 @@ def head(connection: Connection) -> tuple[int, bool, str]:
 @cache
 def _head() -> Select[int, bool, str | None]:
     log = select(store_settings.c.value).where(store_settings.c.key == LOG).scalar_subquery()
-    news = exists(select(version_news.c.id))
-    head = select(numbers.c.seq, news.label("news"), log.label("log"))
+    newest = exists(select(version_news.c.id))
+    head = select(numbers.c.seq, newest.label("news"), log.label("log"))
     return head.where(numbers.c.name == VERSION_FACTS)
 
 
@@ -329,10 +342,10 @@ def take_news(connection: Connection) -> list[VersionNews]:
     With the lock, and in the transaction that makes facts of them.
     """
     rows = connection.execute(select(version_news).order_by(version_news.c.id).limit(AT_ONCE))
-    found = [VersionNews(row.id, row.kind, row.entity_id, row.barrier) for row in rows]
-    if found:
-        connection.execute(_taken(), {"ids": [one.id for one in found]})
-    return found
+    updates = [VersionNews(row.id, row.kind, row.entity_id, row.barrier) for row in rows]
+    if updates:
+        connection.execute(_taken(), {"ids": [update.id for update in updates]})
+    return updates
 
 
 @cache

@@ -38,18 +38,18 @@ COMMITTED = 2
 canonical = datasets.alias("canonical")
 
 
-def facts_of(connection: Connection, news: Sequence[VersionNews]) -> list[Fact]:
+def facts_of(connection: Connection, updates: Sequence[VersionNews]) -> list[Fact]:
     """The facts that the news of runs lead to, in the order of the news.
 
     The end of a run after all else of it.
     """
-    marks = [(one.entity_id, one.barrier) for one in sorted(news) if one.kind == RUN]
-    found = runs_of(connection, sorted({run for run, _ in marks}))
-    barriers = _commits(connection, found, marks)
+    marks = [(update.entity_id, update.barrier) for update in sorted(updates) if update.kind == RUN]
+    runs = runs_of(connection, sorted({run for run, _ in marks}))
+    barriers = _commits(connection, runs, marks)
     last = {run: place for place, (run, _) in enumerate(marks)}
     facts: dict[Fact, None] = {}
     for place, mark in enumerate(marks):
-        run = found.get(mark[0])
+        run = runs.get(mark[0])
         if run is None:
             continue
         ended = run.ended() if last[mark[0]] == place else None
@@ -97,13 +97,14 @@ def _relations(
     rows = connection.execute(_tables(), {"runs": ids}).all()
     named = {row.dataset_id for row in rows}
     views, names = _views(connection, named), called(connection, named)
-    found: dict[int, tuple[set[Table], set[Table]]] = {}
+    relations: dict[int, tuple[set[Table], set[Table]]] = {}
     for row in rows:
         if row.dataset_id not in views:
             table = names.get(row.dataset_id, (row.namespace, row.name))
-            found.setdefault(row.run_id, (set(), set()))[row.direction].add(table)
+            relations.setdefault(row.run_id, (set(), set()))[row.direction].add(table)
     return {
-        run: (tuple(sorted(reads)), tuple(sorted(writes))) for run, (reads, writes) in found.items()
+        run: (tuple(sorted(reads)), tuple(sorted(writes)))
+        for run, (reads, writes) in relations.items()
     }
 
 
@@ -136,12 +137,12 @@ def _tables() -> Select[Any]:
 
 
 def _commits(
-    connection: Connection, found: Mapping[int, StartedRun], marks: Iterable[tuple[int, int]]
+    connection: Connection, commits: Mapping[int, StartedRun], marks: Iterable[tuple[int, int]]
 ) -> dict[tuple[int, int], list[BarrierCommitted]]:
     """The commits by run and barrier; those of batch runs under 0."""
-    barriers = _barriers(connection, found, sorted({mark for mark in marks if mark[1]}))
+    barriers = _barriers(connection, commits, sorted({mark for mark in marks if mark[1]}))
     return barriers | {
-        (run, 0): [commit] for run, commit in batch_commits(connection, found).items()
+        (run, 0): [commit] for run, commit in batch_commits(connection, commits).items()
     }
 
 

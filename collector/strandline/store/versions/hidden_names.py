@@ -19,13 +19,13 @@ def names_hidden(model: Model, access: Access) -> HiddenNames:
         *model.retired,
         *model.called,
     }
-    hidden, seen = set[str](), set[str]()
-    for one in named:
-        words = {one[0], one[1], model.called.get(one, "")}
-        (seen if access.allows(one[0]) else hidden).update(words)
+    hidden, visible = set[str](), set[str]()
+    for name in named:
+        words = {name[0], name[1], model.called.get(name, "")}
+        (visible if access.allows(name[0]) else hidden).update(words)
     for group in model.groups:
-        (seen if sees_group(model, access, group) else hidden).add(group)
-    return HiddenNames(hidden, seen)
+        (visible if sees_group(model, access, group) else hidden).add(group)
+    return HiddenNames(hidden, visible)
 
 
 def sees_group(model: Model, access: Access, group: str) -> bool:

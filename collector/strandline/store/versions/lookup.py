@@ -27,11 +27,9 @@ def table_of(connection: Connection, model: Model, namespace: str, name: str) ->
 
     A NotFoundError with candidates when neither model nor store know it.
     """
-    asked = (namespace, name)
-    if (asked in model.group_of or asked in model.reused) and access_of(connection).allows(
-        namespace
-    ):
-        return asked
+    key = (namespace, name)
+    if (key in model.group_of or key in model.reused) and access_of(connection).allows(namespace):
+        return key
     node = dataset_of(connection, namespace, name)
     return known_name(connection, model, (node.namespace, node.name))
 
@@ -95,7 +93,7 @@ def job_called(model: Model, job: Job, access: Access) -> Job:
     ]
     if job in jobs:
         return job
-    near = sorted(f"job:{one[0]}:{one[1]}" for one in jobs)
+    near = sorted(f"job:{job[0]}:{job[1]}" for job in jobs)
     raise NotFoundError(f"no tracked job is called {job[1]!r} in namespace {job[0]!r}", near)
 
 

@@ -37,11 +37,11 @@ class OutsideJob(NamedTuple):
     runs: bool
 
 
-def outside_answer(one: OutsideJob) -> dict[str, Any]:
+def outside_answer(outside_job: OutsideJob) -> dict[str, Any]:
     """Such a job as JSON shows it."""
-    tables = {"writes": one.writes, "reads": one.reads, "makes": one.makes}
-    listed = {what: [named(table) for table in found] for what, found in tables.items()}
-    return {"job": named(one.job), **listed, "running": one.runs}
+    tables = {"writes": outside_job.writes, "reads": outside_job.reads, "makes": outside_job.makes}
+    listed = {what: [named(table) for table in entries] for what, entries in tables.items()}
+    return {"job": named(outside_job.job), **listed, "running": outside_job.runs}
 
 
 def jobs_outside(
@@ -52,14 +52,14 @@ def jobs_outside(
     A job counts if it writes one of them, reads one and runs, or reads one and writes others.
     """
     names = _ids_of(connection, tables)
-    found: dict[Job, _Use] = {}
+    jobs: dict[Job, _Use] = {}
     for row in connection.execute(_related(connection.dialect.name), {"datasets": list(names)}):
         job = (row.namespace, row.name)
         if job not in planned:
-            found.setdefault(job, _Use()).add(row, names[row.dataset_id])
-    written = _tables_written(connection, set[int]().union(*(use.ids for use in found.values())))
-    every = (use.as_outside(job, written, tables) for job, use in sorted(found.items()))
-    return [one for one in every if one.writes or one.makes or one.runs]
+            jobs.setdefault(job, _Use()).add(row, names[row.dataset_id])
+    written = _tables_written(connection, set[int]().union(*(use.ids for use in jobs.values())))
+    every = (use.as_outside(job, written, tables) for job, use in sorted(jobs.items()))
+    return [use for use in every if use.writes or use.makes or use.runs]
 
 
 class _Use:
@@ -94,36 +94,39 @@ def _ids_of(connection: Connection, tables: Iterable[Table]) -> dict[int, Table]
 
 
 def _tables_written(connection: Connection, ids: Collection[int]) -> dict[int, set[Table]]:
-    found: dict[int, set[Table]] = defaultdict(set)
+    tables_of: dict[int, set[Table]] = defaultdict(set)
     for id_, namespace, name in connection.execute(_written(), {"jobs": list(ids)}) if ids else ():
-        found[id_].add((namespace, name))
-    return found
+        tables_of[id_].add((namespace, name))
+    return tables_of
 
 
 def in_words(connection: Connection, model: Model, outside: Iterable[OutsideJob]) -> list[str]:
     """A line for each, with tables called as Spark does."""
-    found = list(outside)
+    jobs = list(outside)
     call(
         connection,
         model,
-        {table for one in found for table in (*one.writes, *one.reads, *one.makes)},
+        {table for job in jobs for table in (*job.writes, *job.reads, *job.makes)},
     )
-    return [_line(model, one) for one in found]
+    return [_line(model, job) for job in jobs]
 
 
-def _line(model: Model, one: OutsideJob) -> str:
+def _line(model: Model, outside_job: OutsideJob) -> str:
     def called(tables: Iterable[Table]) -> str:
         return ", ".join(map(model.call, tables))
 
     does = [
         f"{verb} {called(tables)}"
-        for verb, tables in (("writes", one.writes), ("reads", one.reads))
+        for verb, tables in (("writes", outside_job.writes), ("reads", outside_job.reads))
         if tables
     ]
-    stays = f"; what it makes of it stays as it is: {called(one.makes)}" if one.makes else ""
-    return (
-        f"job {one.job[1]} ({'running' if one.runs else 'not running'}) {' and '.join(does)}{stays}"
+    stays = (
+        f"; what it makes of it stays as it is: {called(outside_job.makes)}"
+        if outside_job.makes
+        else ""
     )
+    state = "running" if outside_job.runs else "not running"
+    return f"job {outside_job.job[1]} ({state}) {' and '.join(does)}{stays}"
 
 
 @cache

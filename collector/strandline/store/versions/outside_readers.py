@@ -149,12 +149,12 @@ class _Asked(NamedTuple):
 
     def last_read(self, runs_: Iterable[_Run], *, surely: bool) -> list[str]:
         """The last snapshots that the first of these runs read of which any are known."""
-        return next((found for run in runs_ if (found := self._read_by(run.id, surely))), [])
+        return next((position for run in runs_ if (position := self._read_by(run.id, surely))), [])
 
     def _read_by(self, run: int, surely: bool) -> list[str]:
         """Return the snapshots read under a run's newest barrier; surely: exact ones only."""
-        asked = {"run": run, "names": self.names, "since": self.since}
-        rows = self.connection.execute(_last_uses(self.connection.dialect.name), asked).all()
+        parameters = {"run": run, "names": self.names, "since": self.since}
+        rows = self.connection.execute(_last_uses(self.connection.dialect.name), parameters).all()
         rows = [row for row in rows if not (surely and row.observed)]
         return sorted(
             {row.snapshot_id for row in rows if _of_one_read(row) == _of_one_read(rows[0])}
@@ -173,51 +173,56 @@ def outside_pins(
     connection: Connection, table: Table, outside: Outside, now: float
 ) -> tuple[list[Pin], list[Job]]:
     """Return what readers outside of the model need of a table; and the streams among them."""
-    found: list[Pin] = []
+    pins: list[Pin] = []
     streams: list[Job] = []
     since = created_at(connection, table) or 0
-    asked = _Asked(connection, list(connection.scalars(ids_of_names(table))), since, outside, now)
-    for reader in _readers(asked, table):
+    question = _Asked(
+        connection, list(connection.scalars(ids_of_names(table))), since, outside, now
+    )
+    for reader in _readers(question, table):
         if not reader.streams:
-            found += _of_batch(asked, reader)
+            pins += _of_batch(question, reader)
         elif not reader.is_forgotten(outside.before):
             streams.append(reader.job)
-            found += _of_stream(asked, reader)
-    return found, streams
+            pins += _of_stream(question, reader)
+    return pins, streams
 
 
-def _readers(asked: _Asked, table: Table) -> Iterator[_Reader]:
+def _readers(question: _Asked, table: Table) -> Iterator[_Reader]:
     """Return the jobs outside of the model that read the present table, with their runs."""
-    view = with_known_runs(asked.connection, View(round(asked.now * MICRO)))
-    for reading in _reading(asked.connection, table, view):
-        outside = _outside(asked, [one for one in reading if one.at >= asked.since])
-        runs_read = [one for its in outside.values() for one in its]
+    view = with_known_runs(question.connection, View(round(question.now * MICRO)))
+    for reading in _reading(question.connection, table, view):
+        outside = _outside(question, [run for run in reading if run.at >= question.since])
+        runs_read = [run for its in outside.values() for run in its]
         states = run_states(
-            asked.connection, {one.owner for one in runs_read}, view, {one.id for one in runs_read}
+            question.connection,
+            {run.owner for run in runs_read},
+            view,
+            {run.id for run in runs_read},
         )
         for job, its in sorted(outside.items()):
             yield _Reader(job, _by_owner(its), states)
 
 
-def _outside(asked: _Asked, reading: Sequence[JobEdge]) -> dict[Job, list[_Run]]:
-    of_job = _by_job(asked.connection, reading)
-    return {job: its for job, its in of_job.items() if asked.outside.has(job, its[0].at / MICRO)}
+def _outside(question: _Asked, reading: Sequence[JobEdge]) -> dict[Job, list[_Run]]:
+    of_job = _by_job(question.connection, reading)
+    return {job: its for job, its in of_job.items() if question.outside.has(job, its[0].at / MICRO)}
 
 
 def _reading(connection: Connection, table: Table, view: View) -> Iterator[list[JobEdge]]:
     """Yield the known runs that read the table, some jobs at a time, each run once."""
     mine = select(datasets.c.canonical_id).where(datasets.c.id == id_of("dataset", *table))
     dataset = connection.scalar(mine)
-    seen: set[tuple[int, int]] = set()
+    visited: set[tuple[int, int]] = set()
     for page in all_jobs_touching(connection, dataset, JOBS_AT_ONCE) if dataset is not None else ():
         related = job_edges_of(connection, view, page)
         reading = {
-            (one.job, one.run): one
-            for one in related
-            if (one.direction, one.dataset) == (SOURCE, dataset)
+            (edge.job, edge.run): edge
+            for edge in related
+            if (edge.direction, edge.dataset) == (SOURCE, dataset)
         }
-        yield [one for key, one in reading.items() if key not in seen]
-        seen |= reading.keys()
+        yield [run for key, run in reading.items() if key not in visited]
+        visited |= reading.keys()
 
 
 def _by_job(connection: Connection, reading: Sequence[JobEdge]) -> dict[Job, list[_Run]]:
@@ -230,11 +235,11 @@ def _by_job(connection: Connection, reading: Sequence[JobEdge]) -> dict[Job, lis
     rows = {
         row.id: row for row in connection.execute(_runs(), {"runs": [one.run for one in reading]})
     }
-    found: dict[Job, list[_Run]] = {}
-    for one in sorted(reading, key=lambda one: (one.at, one.since, one.run), reverse=True):
-        if one.job in names and one.run in rows:
-            found.setdefault(names[one.job], []).append(_run(one, rows[one.run]))
-    return found
+    runs_of: dict[Job, list[_Run]] = {}
+    for run in sorted(reading, key=lambda one: (one.at, one.since, one.run), reverse=True):
+        if run.job in names and run.run in rows:
+            runs_of.setdefault(names[run.job], []).append(_run(run, rows[run.run]))
+    return runs_of
 
 
 @cache
@@ -245,36 +250,42 @@ def _runs() -> Select[Any]:
     return query.where(among_given(runs.c.id, "runs"), runs.c.design == 0)
 
 
-def _run(one: JobEdge, row: Row[Any]) -> _Run:
-    is_batch = one.run != one.owner
+def _run(job_edge: JobEdge, row: Row[Any]) -> _Run:
+    is_batch = job_edge.run != job_edge.owner
     sure = not is_batch or row.state == COMPLETE
-    return _Run(one.run, one.at, one.owner, bool(row.streaming or row.barriers or is_batch), sure)
+    return _Run(
+        job_edge.run,
+        job_edge.at,
+        job_edge.owner,
+        bool(row.streaming or row.barriers or is_batch),
+        sure,
+    )
 
 
 def _by_owner(its: Sequence[_Run]) -> dict[int, list[_Run]]:
-    found: dict[int, list[_Run]] = {}
-    for one in its:
-        of_owner = found.setdefault(one.owner, [])
+    runs_of: dict[int, list[_Run]] = {}
+    for run in its:
+        of_owner = runs_of.setdefault(run.owner, [])
         if len(of_owner) < MOST_RUNS:
-            of_owner.append(one)
-    return found
+            of_owner.append(run)
+    return runs_of
 
 
-def _of_batch(asked: _Asked, reader: _Reader) -> Iterator[Pin]:
-    why = f"job {asked.outside.called(reader.job)}, which is in no group, reads it now"
+def _of_batch(question: _Asked, reader: _Reader) -> Iterator[Pin]:
+    why = f"job {question.outside.called(reader.job)}, which is in no group, reads it now"
     for owner, its in reader.owners.items():
         if reader.live(owner):
-            yield from (Pin(snapshot, why) for snapshot in asked.last_read(its, surely=False))
+            yield from (Pin(snapshot, why) for snapshot in question.last_read(its, surely=False))
 
 
-def _of_stream(asked: _Asked, reader: _Reader) -> Iterator[Pin]:
+def _of_stream(question: _Asked, reader: _Reader) -> Iterator[Pin]:
     """Each run that is under way counts, and the newest of which is known what it read."""
-    who = f"job {asked.outside.called(reader.job)}, which is in no group,"
-    stopped, settled = f"stopped {ago(asked.now - reader.heard_at)} ago", False
+    who = f"job {question.outside.called(reader.job)}, which is in no group,"
+    stopped, settled = f"stopped {ago(question.now - reader.heard_at)} ago", False
     for owner, its in reader.owners.items():
         live = reader.live(owner)
         if live or not settled:
-            snapshots = asked.last_read((run for run in its if run.sure), surely=True)
+            snapshots = question.last_read((run for run in its if run.sure), surely=True)
             yield from _pins_of(who, "running" if live else stopped, snapshots, live)
             settled = live or bool(snapshots)
     if not settled:
@@ -284,7 +295,7 @@ def _of_stream(asked: _Asked, reader: _Reader) -> Iterator[Pin]:
 def _pins_of(who: str, state: str, snapshots: Sequence[str], live: bool) -> Sequence[Pin]:
     if live and not snapshots:
         return [_of_unknown(who, state)]
-    return [Pin(one, f"{who} last read it ({state})") for one in snapshots]
+    return [Pin(snapshot, f"{who} last read it ({state})") for snapshot in snapshots]
 
 
 def _of_unknown(who: str, state: str) -> Pin:

@@ -50,16 +50,16 @@ class Names:
 
     def all_of(self, table: Table) -> set[Table]:
         """Return the names that a table has and had."""
-        found, new = set[Table](), {table}
+        names, new = set[Table](), {table}
         while new:
-            found |= new
-            new = {move.before for move in self.moved.values() if move.table in new} - found
-        return found
+            names |= new
+            new = {move.before for move in self.moved.values() if move.table in new} - names
+        return names
 
 
-def names_in_news(connection: Connection, news: Iterable[VersionNews]) -> list[NameFact]:
+def names_in_news(connection: Connection, updates: Iterable[VersionNews]) -> list[NameFact]:
     """Return the facts about the names of the datasets that news tell of."""
-    ids = {item.entity_id for item in news if item.kind == RENAME}
+    ids = {item.entity_id for item in updates if item.kind == RENAME}
     return names_around(connection, ids).facts() if ids else []
 
 
@@ -100,12 +100,12 @@ def names_around(connection: Connection, ids: Collection[int]) -> Names:
 
 def _links_around(connection: Connection, ids: Collection[int]) -> set[Alias]:
     links, found = dataset_aliases.c, set[Alias]()
-    seen, new = set[int](), set(ids)
+    visited, new = set[int](), set(ids)
     while new:
-        seen |= new
+        visited |= new
         ends = or_(among(links.dataset_id, new), among(links.alias_id, new))
         found |= {Alias(*row) for row in connection.execute(select(dataset_aliases).where(ends))}
-        new = {id_ for link in found for id_ in link[:2]} - seen
+        new = {id_ for link in found for id_ in link[:2]} - visited
     return found
 
 

@@ -6,15 +6,15 @@ from strandline.core.openlineage.names import named
 from strandline.core.versions.rollback import Plan
 
 
-def plan_answer(found: Plan) -> dict[str, Any]:
+def plan_answer(plan: Plan) -> dict[str, Any]:
     """Return a plan as JSON shows it."""
     return {
-        "kind": found.kind,
-        "group": found.group,
-        "barrier": found.barrier,
-        "generation": found.generation,
-        "tables": [named(table) for table in found.tables],
-        "jobs": [named(job) for job in found.jobs],
+        "kind": plan.kind,
+        "group": plan.group,
+        "barrier": plan.barrier,
+        "generation": plan.generation,
+        "tables": [named(table) for table in plan.tables],
+        "jobs": [named(job) for job in plan.jobs],
         "steps": [
             {
                 "action": step.action,
@@ -23,7 +23,7 @@ def plan_answer(found: Plan) -> dict[str, Any]:
                 "after": step.after,
                 **dict(step.details),
             }
-            for step in found.steps
+            for step in plan.steps
         ],
-        "why": found.why,
+        "why": plan.why,
     }

@@ -38,18 +38,18 @@ _NEWEST_FIRST = (
 
 
 def lines_since(
-    connection: Connection, news: Iterable[VersionNews], roots: Iterable[SingleRoot]
+    connection: Connection, updates: Iterable[VersionNews], roots: Iterable[SingleRoot]
 ) -> list[tuple[SingleRoot, list[str]]]:
     """Of the base tables that news tell of.
 
     What was committed since the last cut, oldest first, with the snapshot of that cut.
     """
-    touched = {one.entity_id for one in news if one.kind == ROOT}
-    if not touched:
+    tables = {update.entity_id for update in updates if update.kind == ROOT}
+    if not tables:
         return []
     named = set(
         connection.scalars(
-            select(group_roots.c.group_name).where(group_roots.c.dataset_id.in_(touched))
+            select(group_roots.c.group_name).where(group_roots.c.dataset_id.in_(tables))
         )
     )
     return [(root, _since(connection, root)) for root in roots if root.group in named]
@@ -64,7 +64,7 @@ def _since(connection: Connection, root: SingleRoot) -> list[str]:
 
 def heads_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, str]:
     """The newest committed snapshot of the main line of each table that has one."""
-    found = {}
+    heads = {}
     for table in tables:
         names = ids_of_names(table)
         newest = select(snapshots.c.snapshot_id).where(rows_of(connection, table).condition)
@@ -74,8 +74,8 @@ def heads_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, str
         )  # a table's names may tell of one at different times
         head = connection.scalar(newest.having(_OF_MAIN).order_by(*_NEWEST_FIRST).limit(1))
         if head is not None:
-            found[table] = head
-    return found
+            heads[table] = head
+    return heads
 
 
 def commit_times(
@@ -152,11 +152,11 @@ def _with_parents(
     ).where(which)
     rows = each.order_by(*_OLDEST_FIRST).subquery()
     texts = (
-        func.aggregate_strings(one, _BETWEEN)
-        for one in (rows.c.snapshot_id, rows.c.parent, rows.c.place)
+        func.aggregate_strings(column, _BETWEEN)
+        for column in (rows.c.snapshot_id, rows.c.parent, rows.c.place)
     )
-    number, *found = connection.execute(select(func.count(), *texts)).one()
-    ids, parents, places = (text.split(_BETWEEN) if number else [] for text in found)
+    number, *counts = connection.execute(select(func.count(), *texts)).one()
+    ids, parents, places = (text.split(_BETWEEN) if number else [] for text in counts)
     if len(ids) == len(parents) == number:
         return ids, parents, places
     triples = connection.execute(each.order_by(*_OLDEST_FIRST)).all()

@@ -20,13 +20,13 @@ MICRO = 1_000_000
 
 def placements(connection: Connection, model: Model, now: float) -> tuple[Sequence[Fact], None]:
     """Place every new job that has reported what it reads; write its start-up rows."""
-    found: list[Fact] = []
+    facts: list[Fact] = []
     for place in sorted(model.unplaced(), key=lambda place: place.job):
         barrier, snapshots = start_up(model, place.job) or (None, {})
-        found.append(JobPlaced(place.job, tuple(sorted(snapshots.items())), barrier, now))
+        facts.append(JobPlaced(place.job, tuple(sorted(snapshots.items())), barrier, now))
         if snapshots:
-            _store(connection, place, found[-1], now)
-    return found, None
+            _store(connection, place, facts[-1], now)
+    return facts, None
 
 
 def _store(connection: Connection, place: GroupJob, placed: Fact, now: float) -> None:

@@ -157,9 +157,9 @@ class Checkpoints:
             ):  # it learns of both from the first events
                 continue
         with suppress(ConsistencyError):  # a job of which it has not heard yet
-            asked = {"namespace": namespace, "name": name, "position": None}
+            question = {"namespace": namespace, "name": name, "position": None}
             self._least = int(
-                self._collector.ask("POST", "/api/v2/jobs/decision", asked).get("generation", 1)
+                self._collector.ask("POST", "/api/v2/jobs/decision", question).get("generation", 1)
             )
         output = _found(spark, self._job.output)
         # The run begins here: a rollback before its first micro-batch ends it as one after that

@@ -154,10 +154,10 @@ class Inputs:
     def _answer(self, position: int | None, most: int | None) -> dict[str, Any]:
         assert self._collector is not None
         namespace, name = self._job
-        asked: dict[str, Any] = {"namespace": namespace, "name": name, "position": position}
+        question: dict[str, Any] = {"namespace": namespace, "name": name, "position": position}
         if most != FEW:
-            asked["maxBehind"] = most
-        answer = self._collector.ask("POST", "/api/v2/jobs/decision", asked)
+            question["maxBehind"] = most
+        answer = self._collector.ask("POST", "/api/v2/jobs/decision", question)
         if "decision" not in answer:  # events may go to another server: Marquez, a proxy
             raise CollectorAwayError(
                 f"what answers at {self._collector.url} is no collector: it gives no decision"
@@ -177,7 +177,7 @@ class Inputs:
     def _checked(self, answer: Mapping[str, Any], position: int | None) -> Decision | None:
         """Return the decision, if each input has the snapshot and no other carries the barrier."""
         barrier = int(answer["barrier"])
-        answered = [str(one["snapshotId"]) for one in answer.get("snapshots", ())]
+        answered = [str(snapshot["snapshotId"]) for snapshot in answer.get("snapshots", ())]
         snapshots, derived = {}, False
         for table, history in self._histories.items():
             own = _points_in(history, answered)

@@ -98,9 +98,11 @@ def _watched(plain: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(plain)
 
     def write(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = signature.bind(self, *args, **kwargs).arguments
-        frame = given["df"] if plain.__name__ == "__init__" else self._df
-        table = next(given[parameter] for parameter in _TABLE_PARAMETERS if parameter in given)
+        arguments = signature.bind(self, *args, **kwargs).arguments
+        frame = arguments["df"] if plain.__name__ == "__init__" else self._df
+        table = next(
+            arguments[parameter] for parameter in _TABLE_PARAMETERS if parameter in arguments
+        )
         if _has_consistency(frame.sparkSession):
             from strandline_spark.consistency.reading.written_back import refuse_old_rows
 

@@ -43,7 +43,7 @@ class View:
         """
         alias = f" AS {quoted([alias_of(self.name)])}" if self.name else ""
         if len(set(self.selected)) < len(self.selected) or len(self.selected) != len(self.columns):
-            columns = ", ".join(quoted([one]) for one in self.columns)
+            columns = ", ".join(quoted([column]) for column in self.columns)
             return f"(SELECT * FROM (\n{sql}\n){alias or ' AS v'}({columns}))"
         chosen = (
             f"{quoted([old])} AS {quoted([new])}"
@@ -97,14 +97,14 @@ def _of_catalog(spark: SparkSession, parts: Sequence[str]) -> View | None:
         )
         if not kind.isInstance(catalog):
             return None
-        found = catalog.loadView(_identifier(spark, space, names[-1]))
+        view = catalog.loadView(_identifier(spark, space, names[-1]))
     except (Py4JError, PySparkException):
         return None
-    columns = _texts(found.schema().fieldNames())
-    home = (str(found.currentCatalog() or catalog.name()), *_texts(found.currentNamespace()))
+    columns = _texts(view.schema().fieldNames())
+    home = (str(view.currentCatalog() or catalog.name()), *_texts(view.currentNamespace()))
     name = (str(catalog.name()), *space, names[-1])
-    selected = _texts(found.queryColumnNames())
-    return View(str(found.query()), home, selected, columns, name=name)
+    selected = _texts(view.queryColumnNames())
+    return View(str(view.query()), home, selected, columns, name=name)
 
 
 def _identifier(spark: SparkSession, space: Sequence[str], name: str) -> Any:

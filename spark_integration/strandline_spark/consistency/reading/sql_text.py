@@ -128,11 +128,11 @@ def text_of(spark: SparkSession, query: str) -> Text:
     kind = _kind(spark, plan)
     if kind == "definition":
         return Text(sql, (), kind, (), may_read=False)
-    found = _Walk(sql, parser)
-    found.take(plan, frozenset())
-    may_read = bool(kind == "query" or found.tables or found.hides or found.queries)
+    walked = _Walk(sql, parser)
+    walked.take(plan, frozenset())
+    may_read = bool(kind == "query" or walked.tables or walked.hides or walked.queries)
     return Text(
-        sql, tuple(dict.fromkeys(found.tables)), kind, tuple(dict.fromkeys(found.hides)), may_read
+        sql, tuple(dict.fromkeys(walked.tables)), kind, tuple(dict.fromkeys(walked.hides)), may_read
     )
 
 
@@ -249,8 +249,8 @@ def _handlers(script: Any) -> Sequence[Any]:
 
 def _keyword(sql: str, start: int) -> int:
     """Return where the word TABLE right before a name begins, or where the name does."""
-    found = re.search(r"\bTABLE\s+$", sql[:start], re.IGNORECASE)
-    return found.start() if found else start
+    match = re.search(r"\bTABLE\s+$", sql[:start], re.IGNORECASE)
+    return match.start() if match else start
 
 
 def _class(plan: Any) -> str:

@@ -115,19 +115,19 @@ class StatementReading:
             ) from error
 
     def _followed(self, text: Text, home: tuple[str, ...]) -> Followed:
-        names, asked, views = {}, {}, {}
+        names, options, views = {}, {}, {}
         for table in text.tables:
             parts = names[table] = self._resolved(table.parts, home)
             view = view_of(self._spark, parts)
             if view is None:
                 if self._is_asked(quoted(parts)):
-                    asked[table] = quoted(parts)
+                    options[table] = quoted(parts)
             elif view.sql is not None:
                 inner = self._followed(text_of(self._spark, view.sql), view.home)
                 if any(inner.tables()):
                     self._check_conf(parts, view)
                     views[table] = (view, inner)
-        return Followed(text, home, names, asked, views)
+        return Followed(text, home, names, options, views)
 
     def _resolved(self, parts: tuple[str, ...], home: tuple[str, ...]) -> tuple[str, ...]:
         """Return the full name behind a name in a view's text."""

@@ -209,7 +209,7 @@ def _asked(
 ) -> dict[str, Any]:
     if not wanted:
         return {"tables": []}
-    tables = [{"namespace": one.namespace, "name": one.name} for one in wanted.values()]
+    tables = [{"namespace": table.namespace, "name": table.name} for table in wanted.values()]
     return collector.ask("POST", "/api/v2/versions", {"tables": tables, **question}, wait)
 
 
@@ -217,18 +217,18 @@ def _at_latest(
     spark: SparkSession, collector: Collector, wanted: Mapping[str, Identity], consistency: str
 ) -> dict[str, str]:
     """The tables that have no barriers and that the conf lets be read at their latest."""
-    found = {}
+    snapshots = {}
     for name, identity in wanted.items():
         try:
             _asked(collector, {name: identity}, {"consistency": consistency}, 0.0)
         except (UntrackedError, UnknownTableError):
             if is_read_at_latest(spark, identity.full_name):
-                found[name] = identity.full_name
+                snapshots[name] = identity.full_name
         except (
             ConsistencyError
         ):  # it has barriers: what keeps it back is reported for all tables together
             continue
-    return found
+    return snapshots
 
 
 def _read(
@@ -244,11 +244,13 @@ def _read(
         answers = _answers_by_table(answer, wanted)
         if answer.get("certificate"):
             faults = faults_of(
-                spark, answer["certificate"], {wanted[name]: one for name, one in answers.items()}
+                spark,
+                answer["certificate"],
+                {wanted[name]: answer for name, answer in answers.items()},
             )
             if faults:
                 raise CertificateError("; ".join(faults))
-        versions = {name: _version(wanted[name], one) for name, one in answers.items()}
+        versions = {name: _version(wanted[name], answer) for name, answer in answers.items()}
         versions |= {
             name: Version(table, None, None, None, None, None) for name, table in plain.items()
         }
@@ -266,7 +268,7 @@ def _answers_by_table(
 
     The collector may know a table by another of its names: then by position.
     """
-    by_pair = {(one["namespace"], one["name"]): one for one in answer["tables"]}
+    by_pair = {(table["namespace"], table["name"]): table for table in answer["tables"]}
     if len(answer["tables"]) == len({identity.pair for identity in wanted.values()}):
         positions = dict(
             zip(
@@ -354,13 +356,16 @@ def read_statement(
     statement = StatementReading(spark, text, args, in_catalog)
     followed = statement.follow()
     tables = list(dict.fromkeys(followed.tables()))
-    found = read_consistent(spark, tables, **asking) if tables else None
-    lease = found.lease if found is not None else None
+    frames = read_consistent(spark, tables, **asking) if tables else None
+    lease = frames.lease if frames is not None else None
     try:
-        versions = found.versions if found is not None else {}
+        versions = frames.versions if frames is not None else {}
         sql = followed.at(_snapshots(versions))
         statement.check(
-            sql, frozenset(one.table for one in versions.values() if one.snapshot_id is None)
+            sql,
+            frozenset(
+                version.table for version in versions.values() if version.snapshot_id is None
+            ),
         )
         frame = plain_sql(spark, sql, args)
         note_versions(frozenset(version.table for version in versions.values()))
@@ -375,4 +380,8 @@ def read_statement(
 
 def _snapshots(versions: Mapping[str, Version]) -> dict[str, str]:
     """The snapshots at which tables are read, but for those that are read as they are."""
-    return {name: one.snapshot_id for name, one in versions.items() if one.snapshot_id is not None}
+    return {
+        name: version.snapshot_id
+        for name, version in versions.items()
+        if version.snapshot_id is not None
+    }

@@ -35,10 +35,10 @@ def untracked_word(conf: Callable[[str], str | None], table: str) -> str:
     """
     catalog, _, rest = table.partition(".")
     key = CATALOG_UNTRACKED.replace("NAME", catalog)
-    for one in (f"{key}.{rest}", key):
-        word = conf(one)
+    for key_tried in (f"{key}.{rest}", key):
+        word = conf(key_tried)
         if word is not None:
             if word not in _WORDS:
-                raise ValueError(f"{one}: {word!r} is none of {', '.join(_WORDS)}")
+                raise ValueError(f"{key_tried}: {word!r} is none of {', '.join(_WORDS)}")
             return word
     return CATALOG_UNTRACKED.default

@@ -101,5 +101,5 @@ def way_out(status: int, has_key: bool) -> str:
     >>> way_out(401, has_key=False).partition(" (or ")[0]
     ': it wants an API key: spark.openlineage.transport.auth.apiKey'
     """
-    found = _WAYS_OUT.get(status, "").format(_WRONG_KEY if has_key else _NO_KEY)
-    return f": {found}" if found else ""
+    hint = _WAYS_OUT.get(status, "").format(_WRONG_KEY if has_key else _NO_KEY)
+    return f": {hint}" if hint else ""

@@ -58,10 +58,10 @@ class HttpTransport:
         unsent: list[Message] = []
         reason, failed = "", 0
         for position, message in enumerate(messages):
-            kept = self._connection is not None
+            reused = self._connection is not None
             status, answer = self._attempt(message, until)
             if (
-                status is None and kept
+                status is None and reused
             ):  # a kept connection may have been closed meanwhile: that is no outage
                 status, answer = self._attempt(message, until)
             if status in _TAKEN:

@@ -262,5 +262,7 @@ def settings_of(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _login(jaas: str) -> dict[str, str]:
-    found = {m[1]: next(v for v in m.groups()[1:] if v is not None) for m in _LOGIN.finditer(jaas)}
-    return {f"sasl_plain_{name}": re.sub(r"\\(.)", r"\1", value) for name, value in found.items()}
+    options = {
+        m[1]: next(v for v in m.groups()[1:] if v is not None) for m in _LOGIN.finditer(jaas)
+    }
+    return {f"sasl_plain_{name}": re.sub(r"\\(.)", r"\1", value) for name, value in options.items()}

@@ -17,9 +17,9 @@ from strandline_spark.plans.tree import Node
 _CLAUSES = ("matchedClauses", "notMatchedClauses", "notMatchedBySourceClauses")
 
 
-def _merge(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
+def _merge(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
     below = [scope_in(resolver, node, name) for name in ("source", "target")]
-    inner = Seen(resolver, below, seen.outer)
+    inner = Seen(resolver, below, context.outer)
     inner.decide([c for c in (node.node("condition"),) if c is not None], JOIN)
     assigned_values: dict[str, list[Value]] = {}
     for clause in _clauses(node):
@@ -41,10 +41,10 @@ def _target_name(action: Node) -> str:
     return str(parts[0]) if isinstance(parts, list) else str(parts).strip("[]").split(", ")[0]
 
 
-def _update(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
+def _update(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
     """Expressions by the position of the target's columns."""
     target = scope_in(resolver, node, "target")
-    inner = Seen(resolver, [target], seen.outer)
+    inner = Seen(resolver, [target], context.outer)
     inner.decide([c for c in (node.node("condition"),) if c is not None], FILTER)
     values = [value_of(expression, inner) for expression in node.nodes("updateExpressions")]
     assigned_values = {
@@ -53,8 +53,8 @@ def _update(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     return assigned(assigned_values, target, inner)
 
 
-def _delete(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
-    inner = Seen(resolver, [scope_in(resolver, node, "target")], seen.outer)
+def _delete(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
+    inner = Seen(resolver, [scope_in(resolver, node, "target")], context.outer)
     inner.decide([c for c in (node.node("condition"),) if c is not None], FILTER)
     return inner.scope((), {})
 

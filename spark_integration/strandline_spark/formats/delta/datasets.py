@@ -91,7 +91,7 @@ class Delta(Format):
         if _is_feed(mention.relation):
             mention = replace(
                 mention,
-                schema=tuple(one for one in mention.schema if one.name not in _FEED_COLUMNS),
+                schema=tuple(field for field in mention.schema if field.name not in _FEED_COLUMNS),
             )
         table = mention.catalog_table or (
             _v2_table(mention.table) if mention.table is not None else None
@@ -244,7 +244,7 @@ class Delta(Format):
         self, mention: Mention, location: str, lower: int | None, upper: int, jvm: Jvm
     ) -> bool:
         """Return whether a stream passed over changes of rows after one version up to another."""
-        if lower is None or any(one.name == "_change_type" for one in mention.schema):
+        if lower is None or any(field.name == "_change_type" for field in mention.schema):
             return False
         versions = range(upper, max(lower, upper - _LOOK_BACK), -1)
         infos = (_commit_info(location, version, jvm) for version in versions)
@@ -261,13 +261,13 @@ class Delta(Format):
         if location is None:
             return None
         recent, whole = _since(location, done, jvm)
-        found = {version: info for version, info in recent.items() if _fits(info, done, jvm)}
-        if not found:
+        commits = {version: info for version, info in recent.items() if _fits(info, done, jvm)}
+        if not commits:
             return None
         guess = int(jvm.conf(_LAST_COMMIT) or -1)
-        version = guess if guess in found else max(found)
-        made = _with_rows_before(location, _of(found[version], version), jvm)
-        return replace(made, observed=len(found) > 1 or not whole)
+        version = guess if guess in commits else max(commits)
+        made = _with_rows_before(location, _of(commits[version], version), jvm)
+        return replace(made, observed=len(commits) > 1 or not whole)
 
     def written_by_batch(
         self, mention: Mention, batch: tuple[str, int], commits: Sequence[Commit], jvm: Jvm
@@ -335,12 +335,14 @@ def _path_of_relation(relation: JavaObject) -> str | None:
             once(
                 relation,
                 "path",
-                lambda one: one.snapshotWithSchemaMode().snapshot().deltaLog().dataPath(),
+                lambda relation_: (
+                    relation_.snapshotWithSchemaMode().snapshot().deltaLog().dataPath()
+                ),
             )
         )
     if not (name.endswith("HadoopFsRelation") or name.startswith(_PACKAGE)):
         return None
-    index = once(relation, "index", lambda one: one.location())
+    index = once(relation, "index", lambda relation_: relation_.location())
     return str(index.path().toString()) if _is_delta(index) and not _is_log(index) else None
 
 
@@ -498,9 +500,9 @@ def _same_operation(committed: str, wanted: str) -> bool:
 def _commit_info(location: str, version: int, jvm: Jvm) -> dict[str, Any] | None:
     """Return what a commit says of itself: the first line of its file that is a commitInfo."""
     for line in jvm.first_lines(f"{location}/_delta_log/{version:020}.json", 3):
-        found = json.loads(line).get("commitInfo")
-        if isinstance(found, dict):
-            return found
+        info = json.loads(line).get("commitInfo")
+        if isinstance(info, dict):
+            return info
     return None
 
 

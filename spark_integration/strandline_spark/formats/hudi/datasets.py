@@ -84,8 +84,8 @@ class Hudi(Format):
 
     def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
         """Of a batch read: of a stream nothing is known before its offsets."""
-        found = self.snapshot_unseen(mention, jvm)
-        return replace(found, observed=True) if found is not None else None
+        snapshot = self.snapshot_unseen(mention, jvm)
+        return replace(snapshot, observed=True) if snapshot is not None else None
 
     def snapshot_unseen(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
         """Return what the relation is pinned to.
@@ -140,7 +140,7 @@ class Hudi(Format):
             return None
         timeline = Timeline(jvm, location)
         counted = counted_by(done.execution, tuple(COUNTS))
-        fitting = [one for one in _of_its_time(timeline, done) if _fits(one, counted)]
+        fitting = [instant for instant in _of_its_time(timeline, done) if _fits(instant, counted)]
         if not fitting:
             return None
         proven = len(fitting) == 1 and len(counted) == len(COUNTS)
@@ -158,30 +158,30 @@ class Hudi(Format):
             return None
         timeline, number = Timeline(jvm, location), str(batch[1])
         held = ((one, micro_batches(one)) for one in timeline.newest_first())
-        found = next(((one, held) for one, held in held if number in held.values()), None)
+        instant = next(((one, held) for one, held in held if number in held.values()), None)
         return (
-            replace(timeline.snapshot(found[0]), observed=len(found[1]) > 1)
-            if found is not None
+            replace(timeline.snapshot(instant[0]), observed=len(instant[1]) > 1)
+            if instant is not None
             else None
         )
 
     def statistics(self, mention: Mention, snapshot: Snapshot, jvm: Jvm) -> dict[str, int]:
         """Return the rows and bytes that the instant wrote."""
         location = _location(mention)
-        found = Timeline(jvm, location).at(snapshot.snapshot_id) if location is not None else None
-        if found is None:
+        instant = Timeline(jvm, location).at(snapshot.snapshot_id) if location is not None else None
+        if instant is None:
             return {}
         return {
             "rowCount": snapshot.number_of_rows or 0,
-            "size": count(found, "output size in bytes"),
+            "size": count(instant, "output size in bytes"),
         }
 
     def _read(self, mention: Mention, pinned: str, jvm: Jvm) -> Snapshot | None:
         timeline = Timeline(jvm, str(_location(mention)))
-        found = timeline.at(pinned.removesuffix(_REFRESHED))
+        instant = timeline.at(pinned.removesuffix(_REFRESHED))
         return (
-            replace(timeline.snapshot(found), observed=pinned.endswith(_REFRESHED))
-            if found is not None
+            replace(timeline.snapshot(instant), observed=pinned.endswith(_REFRESHED))
+            if instant is not None
             else None
         )
 
@@ -232,12 +232,12 @@ def _pinned(relation: JavaObject, jvm: Jvm) -> str | None:
     index = _index(relation)
     if index is None or simple_name(index) == "HoodieIncrementalFileIndex":
         return None
-    found, newest = jvm.field(relation.fileFormat(), _PINNED), index.getLatestCompletedInstant()
-    if found is None or not newest.isPresent():
+    pinned, newest = jvm.field(relation.fileFormat(), _PINNED), index.getLatestCompletedInstant()
+    if pinned is None or not newest.isPresent():
         return None
     asked_for = jvm.field(index, _ASKED_FOR)
-    certain = str(newest.get().requestedTime()) == str(found) or optional(asked_for) is not None
-    return str(found) + ("" if certain else _REFRESHED)
+    certain = str(newest.get().requestedTime()) == str(pinned) or optional(asked_for) is not None
+    return str(pinned) + ("" if certain else _REFRESHED)
 
 
 def _of_its_time(timeline: Timeline, done: Done) -> list[Instant]:
@@ -245,14 +245,14 @@ def _of_its_time(timeline: Timeline, done: Done) -> list[Instant]:
 
     They were requested after it began and completed before it ended.
     """
-    found = list[Instant]()
-    for one in timeline.newest_first():
-        if timeline.milliseconds(one.requested) < (done.since or 0):
+    instants = list[Instant]()
+    for instant in timeline.newest_first():
+        if timeline.milliseconds(instant.requested) < (done.since or 0):
             break
-        late = done.until is not None and timeline.milliseconds(one.completed) > done.until
-        if not late and one.operation not in _UPKEEP:
-            found.append(one)
-    return found
+        late = done.until is not None and timeline.milliseconds(instant.completed) > done.until
+        if not late and instant.operation not in _UPKEEP:
+            instants.append(instant)
+    return instants
 
 
 def _fits(instant: Instant, counted: dict[str, int]) -> bool:

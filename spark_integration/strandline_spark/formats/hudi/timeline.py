@@ -54,10 +54,10 @@ class Timeline:
     def newest_first(self) -> Iterator[Instant]:
         """The newest instants, by the times of their requests."""
         for number in range(LOOK_BACK):
-            found = self._instant(self._commits.nthFromLastInstant(number))
-            if found is None:
+            instant = self._instant(self._commits.nthFromLastInstant(number))
+            if instant is None:
                 return
-            yield found
+            yield instant
 
     def at(self, requested: str) -> Instant | None:
         """The newest instant that was requested then or before."""
@@ -69,7 +69,9 @@ class Timeline:
 
     def completed_until(self, completed: str) -> Instant | None:
         """The newest instant that was completed then or before."""
-        return next((one for one in self.newest_first() if one.completed <= completed), None)
+        return next(
+            (instant for instant in self.newest_first() if instant.completed <= completed), None
+        )
 
     def milliseconds(self, time: str) -> int:
         """A time of the table's clock as milliseconds since 1970."""
@@ -95,12 +97,12 @@ class Timeline:
     def _instant(self, option: JavaObject) -> Instant | None:
         if not option.isPresent():
             return None
-        found = option.get()
-        commit = self._jvm.static(_UTILS, "getCommitMetadata")(found, self._commits)
+        instant = option.get()
+        commit = self._jvm.static(_UTILS, "getCommitMetadata")(instant, self._commits)
         return Instant(
-            str(found.requestedTime()),
-            str(found.getCompletionTime()),
-            str(found.getAction()),
+            str(instant.requestedTime()),
+            str(instant.getCompletionTime()),
+            str(instant.getAction()),
             commit,
         )
 

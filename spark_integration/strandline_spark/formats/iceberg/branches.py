@@ -14,7 +14,7 @@ MAIN = "main"
 _UTIL = "org.apache.iceberg.util.SnapshotUtil"
 
 
-def with_branch_of_commit(new: Snapshot, table: JavaObject, jvm: Jvm) -> Snapshot:
+def with_branch_of_commit(snapshot: Snapshot, table: JavaObject, jvm: Jvm) -> Snapshot:
     """A snapshot that was made, with the branch that has it if main has not.
 
     Staged, if no branch has it.
@@ -22,10 +22,10 @@ def with_branch_of_commit(new: Snapshot, table: JavaObject, jvm: Jvm) -> Snapsho
     table: as it is after the commit.
     """
     try:
-        found = _branch(new, table, jvm)
+        branch = _branch(snapshot, table, jvm)
     except JAVA_FAILED:
-        return new
-    return new if found == MAIN else replace(new, branch=found, staged=found is None)
+        return snapshot
+    return snapshot if branch == MAIN else replace(snapshot, branch=branch, staged=branch is None)
 
 
 def with_branch_of_read(read: Snapshot, table: JavaObject, was_staged: bool, jvm: Jvm) -> Snapshot:
@@ -51,7 +51,7 @@ def _branch(snapshot: Snapshot, table: JavaObject, jvm: Jvm) -> str | None:
     if _is_in_main(id_, table, jvm):
         return MAIN
     refs = table.refs()
-    for name in sorted(str(one) for one in refs):
+    for name in sorted(str(ref) for ref in refs):
         ref = refs[name]
         if (
             name != MAIN

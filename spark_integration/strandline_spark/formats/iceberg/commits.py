@@ -100,10 +100,10 @@ def _may_be(commit: Commit, operation: Operation) -> bool:
 def _in_time(commits: Sequence[Commit], done: Done, table: JavaObject) -> list[Commit]:
     """Those that were made after the statement began."""
     begun = done.since
-    found = [(commit, table.snapshot(int(commit.snapshot_id))) for commit in commits]
+    commits_in_time = [(commit, table.snapshot(int(commit.snapshot_id))) for commit in commits]
     return [
         c
-        for c, snapshot in found
+        for c, snapshot in commits_in_time
         if begun is None or snapshot is None or int(snapshot.timestampMillis()) >= begun
     ]
 
@@ -113,11 +113,11 @@ def _write_id(execution: JavaObject, jvm: Jvm) -> str | None:
     write = write_of(execution.executedPlan()) if execution is not None else None
     if write is None:
         return None
-    found = jvm.field(write, "queryId")
-    if found is None:  # a write of deletes and rows keeps it a step deeper
+    write_id = jvm.field(write, "queryId")
+    if write_id is None:  # a write of deletes and rows keeps it a step deeper
         context = jvm.field(write, "context")
-        found = jvm.field(context, "queryId") if context is not None else None
-    return str(found) if found is not None else None
+        write_id = jvm.field(context, "queryId") if context is not None else None
+    return str(write_id) if write_id is not None else None
 
 
 def _holds(table: JavaObject, snapshot_id: str, write_id: str) -> bool:

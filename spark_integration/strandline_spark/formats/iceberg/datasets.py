@@ -107,7 +107,9 @@ class Iceberg(Format):
             return None
         if (registry := jvm.kept.get(REGISTRY)) is not None:
             registry.seen(mention.table)
-        location = str(once(mention.table, "location", lambda one: iceberg_table(one).location()))
+        location = str(
+            once(mention.table, "location", lambda table_: iceberg_table(table_).location())
+        )
         return self._dataset(mention, location, _qualified(mention), jvm)
 
     def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
@@ -242,7 +244,7 @@ class Iceberg(Format):
         self, mention: Mention, query_id: str, after: int, changes: Collection[str], jvm: Jvm
     ) -> Sequence[BatchSnapshot]:
         """Return the snapshots after that micro-batch whose summaries name the query."""
-        found: list[tuple[int, JavaObject]] = []
+        snapshots: list[tuple[int, JavaObject]] = []
         inputs: list[Mapping[str, str]] = []
         for snapshot in islice(newest_first(iceberg_table(fresh_table(mention))), _LOOKED_AT):
             summary = jvm.mapping(snapshot.summary())
@@ -252,7 +254,7 @@ class Iceberg(Format):
             query, number = batch_of(summary) or (None, 0)
             if query != query_id or number <= after:
                 break
-            found.append((number, snapshot))
+            snapshots.append((number, snapshot))
         before: list[Mapping[str, str]] = [*inputs[1:], {}]
         return [
             BatchSnapshot(
@@ -260,13 +262,13 @@ class Iceberg(Format):
                 _of(snapshot, jvm),
                 [Scan(n, id_, old.get(n) if n in changes else None) for n, id_ in own.items()],
             )
-            for (number, snapshot), own, old in zip(found, inputs, before, strict=False)
+            for (number, snapshot), own, old in zip(snapshots, inputs, before, strict=False)
         ]
 
     def _of_commit(self, mention: Mention, commit: Commit, jvm: Jvm) -> Snapshot:
-        table, found = find_snapshot(mention, int(commit.snapshot_id))
-        if found is not None:
-            return with_branch_of_commit(_of(found, jvm), table, jvm)
+        table, snapshot = find_snapshot(mention, int(commit.snapshot_id))
+        if snapshot is not None:
+            return with_branch_of_commit(_of(snapshot, jvm), table, jvm)
         rows = commit.summary.get("added-records")
         return Snapshot(
             self.name,
@@ -292,15 +294,15 @@ class Iceberg(Format):
         as_json = json.loads(current) if current is not None else {}
         table = iceberg_table(mention.table) if as_json else None
         if as_json.get("snapshot-id") != snapshot_id:
-            table, found = find_snapshot(mention, snapshot_id)
-            if found is None:
+            table, snapshot_found = find_snapshot(mention, snapshot_id)
+            if snapshot_found is None:
                 return Snapshot(
                     self.name,
                     str(snapshot_id),
                     from_snapshot_id=from_snapshot_id,
                     observed=observed,
                 )
-            as_json = _json_of(found, jvm)
+            as_json = _json_of(snapshot_found, jvm)
         read = replace(
             _snapshot_of_json(as_json), from_snapshot_id=from_snapshot_id, observed=observed
         )
@@ -333,7 +335,11 @@ def _shows_metadata(table: JavaObject, jvm: Jvm) -> bool:
     kind = "org.apache.iceberg.BaseMetadataTable"
     _opened(table, jvm)
     return bool(
-        once(table, "metadata", lambda one: jvm.class_named(kind).isInstance(iceberg_table(one)))
+        once(
+            table,
+            "metadata",
+            lambda table_: jvm.class_named(kind).isInstance(iceberg_table(table_)),
+        )
     )
 
 
@@ -347,7 +353,11 @@ def _opened(table: JavaObject, jvm: Jvm) -> None:
     Only one of its fields knows the table.
     """
     if _is_changelog(table):
-        once(table, "table", lambda one: jvm.field(one, "table") or jvm.field(one, "icebergTable"))
+        once(
+            table,
+            "table",
+            lambda relation_: jvm.field(relation_, "table") or jvm.field(relation_, "icebergTable"),
+        )
 
 
 def _is_path(identifier: JavaObject | None) -> bool:
@@ -363,12 +373,12 @@ def _qualified(mention: Mention) -> str:
     table, _, part = named.rpartition(".")
     if mention.table is None or not _PART.fullmatch(part):
         return named
-    own = str(once(mention.table, "name", lambda one: iceberg_table(one).name()))
+    own = str(once(mention.table, "name", lambda table_: iceberg_table(table_).name()))
     return table if _same_table(own, table) else named
 
 
 def _name(catalog: JavaObject) -> str:
-    return str(once(catalog, "name", lambda one: one.name()))
+    return str(once(catalog, "name", lambda catalog_: catalog_.name()))
 
 
 def _same_table(committed: str, qualified: str) -> bool:
@@ -448,12 +458,12 @@ def _pinned(table: JavaObject, jvm: Jvm) -> int | None:
     Of a time travel, or the one that was current then.
     """
     try:
-        pinned = once(table, "pinned", lambda one: one.snapshotId())
+        pinned = once(table, "pinned", lambda scan_: scan_.snapshotId())
     except JAVA_FAILED:
         return None
     if pinned is not None:
         return int(pinned)
-    current = once(table, "current", lambda one: _current(one, jvm))
+    current = once(table, "current", lambda table_: _current(table_, jvm))
     return int(json.loads(current)["snapshot-id"]) if current is not None else None
 
 

@@ -10,17 +10,17 @@ from strandline_spark.jvm.client import JavaObject, once
 
 def iceberg_table(table: JavaObject) -> JavaObject:
     """Iceberg's table of a Spark table."""
-    return once(table, "table", lambda one: one.table())
+    return once(table, "table", lambda relation_: relation_.table())
 
 
 def find_snapshot(mention: Mention, snapshot_id: int) -> tuple[JavaObject, JavaObject | None]:
     """A table's snapshot, with the table that has it."""
     table = iceberg_table(mention.table) if mention.table is not None else None
-    found = table.snapshot(snapshot_id) if table is not None else None
-    if found is None and mention.catalog is not None:
+    snapshot = table.snapshot(snapshot_id) if table is not None else None
+    if snapshot is None and mention.catalog is not None:
         table = iceberg_table(fresh_table(mention))
-        found = table.snapshot(snapshot_id)
-    return table, found
+        snapshot = table.snapshot(snapshot_id)
+    return table, snapshot
 
 
 def fresh_table(mention: Mention) -> JavaObject:

@@ -33,10 +33,12 @@ class Jdbc(Format):
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
         """The table, or the first table of a query."""
-        found = self._address(mention, jvm)
-        tables = _tables(found[1], jvm) if found is not None else []
+        address = self._address(mention, jvm)
+        tables = _tables(address[1], jvm) if address is not None else []
         return (
-            self._dataset(mention, *found, tables[0], jvm) if found is not None and tables else None
+            self._dataset(mention, *address, tables[0], jvm)
+            if address is not None and tables
+            else None
         )
 
     def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
@@ -49,23 +51,24 @@ class Jdbc(Format):
 
     def others_of(self, mention: Mention, jvm: Jvm) -> Sequence[Dataset]:
         """The other tables of a query."""
-        found = self._address(mention, jvm)
-        if found is None:
+        address = self._address(mention, jvm)
+        if address is None:
             return ()
         return [
-            Dataset(*of_jdbc(found[0], table), self.name) for table in _tables(found[1], jvm)[1:]
+            Dataset(*of_jdbc(address[0], table), self.name)
+            for table in _tables(address[1], jvm)[1:]
         ]
 
     def queried(self, mention: Mention, jvm: Jvm) -> Mapping[int, Value] | None:
         """Return what the query's columns are made of, by attribute."""
-        found = self._address(mention, jvm)
-        query = _query(found[1], jvm) if found is not None else None
-        if found is None or query is None:
+        address = self._address(mention, jvm)
+        query = _query(address[1], jvm) if address is not None else None
+        if address is None or query is None:
             return None
         names = [name for _, name in mention.columns]
 
         def column_of(table: str, name: str) -> Value:
-            return column(Ref(of_jdbc(found[0], table), name, table))
+            return column(Ref(of_jdbc(address[0], table), name, table))
 
         values = query.columns(names, column_of)
         return {expr_id: value for (expr_id, _), value in zip(mention.columns, values, strict=True)}

@@ -95,9 +95,9 @@ class JdbcQuery:
 def query_of(text: str, jvm: Jvm) -> JdbcQuery | None:
     """The query, if Spark's parser can read it, with the double quotes of the SQL standard too."""
     parser = jvm.session.sessionState().sqlParser()
-    for one in dict.fromkeys((text, _in_backticks(text))):
+    for text_tried in dict.fromkeys((text, _in_backticks(text))):
         try:
-            return JdbcQuery(parsed(parser.parsePlan(one).toJSON()))
+            return JdbcQuery(parsed(parser.parsePlan(text_tried).toJSON()))
         except JAVA_FAILED:
             continue
     return None
@@ -131,10 +131,10 @@ def _entries(root: Node) -> Iterator[dict[str, Any]]:
 def _expressions(root: Node) -> Iterator[tuple[str, Node]]:
     """The common table expressions: name and query."""
     for entry in _entries(root):
-        for one in (
+        for relation in (
             entry.get("cteRelations") or () if entry["class"].endswith(".UnresolvedWith") else ()
         ):
-            yield str(one["_1"]), tree_of(one["_2"])
+            yield str(relation["_1"]), tree_of(relation["_2"])
 
 
 class _Reading:
@@ -193,8 +193,8 @@ class _Reading:
 
     def _value(self, item: Node, sources: Sequence[_Source]) -> Value:
         try:
-            seen = _Seen(sources, self._column_of)
-            return value_of(seen.resolvable(item), seen)
+            context = _Seen(sources, self._column_of)
+            return value_of(context.resolvable(item), context)
         except _UnknownError:
             return ()
 
@@ -244,7 +244,9 @@ class _Seen:
 
     def _found(self, parts: Sequence[str]) -> Value:
         named = [
-            one for one in self._sources if len(parts) < 2 or one.name.lower() == parts[-2].lower()
+            source
+            for source in self._sources
+            if len(parts) < 2 or source.name.lower() == parts[-2].lower()
         ]
         if len(named) != 1:
             raise _UnknownError

@@ -12,24 +12,24 @@ from strandline_spark.columns.scopes import Scope, Seen, StatementScopes
 from strandline_spark.plans.tree import Node
 
 
-def _merge(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
+def _merge(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
     source, target = (scope_in(resolver, node, name) for name in ("sourceTable", "targetTable"))
-    return merged(node, source, target, Seen(resolver, [source, target], seen.outer))
+    return merged(node, source, target, Seen(resolver, [source, target], context.outer))
 
 
-def _update(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
-    inner = _changing(resolver, node, seen)
+def _update(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
+    inner = _changing(resolver, node, context)
     assigned_values: Assigned = {}
     assign(node.nodes("assignments"), assigned_values, inner)
     return assigned(assigned_values, inner.below[0], inner)
 
 
-def _delete(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
-    return _changing(resolver, node, seen).scope((), {})
+def _delete(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
+    return _changing(resolver, node, context).scope((), {})
 
 
-def _changing(resolver: StatementScopes, node: Node, seen: Seen) -> Seen:
-    inner = Seen(resolver, [scope_in(resolver, node, "relation")], seen.outer)
+def _changing(resolver: StatementScopes, node: Node, context: Seen) -> Seen:
+    inner = Seen(resolver, [scope_in(resolver, node, "relation")], context.outer)
     inner.decide([c for c in (node.node("condition"),) if c is not None], FILTER)
     return inner
 

@@ -52,14 +52,14 @@ def inputs_by_target(
         source, target = nodes[edge["source"]], nodes[edge["target"]]
         if edge["opaque"] or source["column"] is None or target["column"] is None:
             continue
-        one = {
+        column = {
             "namespace": source["namespace"],
             "dataset": source["name"],
             "field": source["column"],
             "transformationDescription": edge["transform"],
             "transformationType": transformation(edge),
         }
-        by_target[target["id"]].setdefault(tuple(map(str, one.values())), one)
+        by_target[target["id"]].setdefault(tuple(map(str, column.values())), column)
     return {target: list(of.values()) for target, of in by_target.items()}
 
 
@@ -77,6 +77,8 @@ def _column(name: str, inputs: list[Answer]) -> Answer:
 
 def summary(inputs: list[Answer]) -> Answer:
     """Return the one way in which the column is made, if there is only one."""
-    ways = {(one["transformationDescription"], one["transformationType"]) for one in inputs}
+    ways = {
+        (column["transformationDescription"], column["transformationType"]) for column in inputs
+    }
     description, kind = ways.pop() if len(ways) == 1 else (None, None)
     return {"transformationDescription": description, "transformationType": kind}

@@ -92,13 +92,13 @@ def fields_of(facets: Mapping[str, Any], tags: Mapping[str, list[str]]) -> list[
     stated = schema.get("fields") if isinstance(schema, dict) else None
     return [
         {
-            "name": one["name"],
-            "type": one.get("type"),
-            "tags": tags.get(one["name"], []),
-            "description": one.get("description"),
+            "name": field["name"],
+            "type": field.get("type"),
+            "tags": tags.get(field["name"], []),
+            "description": field.get("description"),
         }
-        for one in (stated if isinstance(stated, list) else ())
-        if isinstance(one, dict) and isinstance(one.get("name"), str)
+        for field in (stated if isinstance(stated, list) else ())
+        if isinstance(field, dict) and isinstance(field.get("name"), str)
     ]
 
 

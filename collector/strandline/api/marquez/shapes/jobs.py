@@ -103,15 +103,15 @@ def _type(facets: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _ends(connection: Connection, ids: Sequence[int], now: int) -> Ends:
     """Return the datasets that each job's last runs read and write, without deleted ones."""
-    touched = {
+    job_edges = {
         (job_edge.job, job_edge.direction, job_edge.dataset)
         for job_edge in job_edges_of(connection, View(now), ids)
     }
-    named = rows_of(connection, {one[2] for one in touched}).values()
+    named = rows_of(connection, {job_edge[2] for job_edge in job_edges}).values()
     names = {row.id: {"namespace": row.namespace, "name": row.name} for row in named}
     ends: Ends = defaultdict(lambda: ([], []))
     for job, direction, dataset in sorted(
-        touched, key=lambda one: tuple(names.get(one[2], {}).values())
+        job_edges, key=lambda item: tuple(names.get(item[2], {}).values())
     ):
         if dataset in names and direction in (SOURCE, SINK):
             ends[job][direction].append(names[dataset])

@@ -92,7 +92,7 @@ def _versions(datasets: Iterable[RunDataset], facets: Mapping[int, Facets]) -> A
         side = outputs if dataset.direction == SINK else inputs
         side.append({"datasetVersionId": id_, "facets": own})
     return {
-        "inputVersions": [one["datasetVersionId"] for one in inputs],
+        "inputVersions": [input_["datasetVersionId"] for input_ in inputs],
         "outputVersions": [output["datasetVersionId"] for output in outputs],
         "inputDatasetVersions": inputs,
         "outputDatasetVersions": outputs,
