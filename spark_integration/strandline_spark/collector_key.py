@@ -1,8 +1,8 @@
 """The collector's API key: from Spark conf, from a file that it names, or from the environment.
 
-What stands in Spark conf is shown in the command line of spark-submit, in Spark's page and in its
-event log, so a file or the environment of the driver is the better place. The file is read once,
-when the application starts.
+Spark conf is shown in the command line of spark-submit, in Spark's page and in its event log. So a
+file or the environment of the driver is the better place. The file is read once, when the
+application starts.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Names go from their places, and texts say `[forgotten]` in place of them.
 
 What else a document says stays byte for byte. An event whose own job, run or dataset is to be
-forgotten goes as a whole; one that names it beside others stays without it, and so does a facet: no
-list, edge, parent or symlink of it is left.
+forgotten goes as a whole. One that names it beside others stays without it, and so does a facet: no
+list, edge, parent or symlink keeps it.
 """
 
 import json

@@ -51,8 +51,8 @@ def believed(
     """Return the links that hold.
 
     taken_back: datasets whose symlinks were deleted. written: when each dataset was last written
-    under its own name. A name that is used after a rename is another table's, and cannot be told
-    from the renamed one's, so the rename joins nothing, nor does a symlink from before it.
+    under its own name. A name that is used after a rename belongs to another table and cannot be
+    told from the renamed one's. So the rename joins nothing, nor does a symlink from before it.
     """
     aliases = list(aliases)
     over = {alias[:2] for alias in aliases_used_again(aliases, written)}

@@ -2,9 +2,9 @@
 
 Ten recorded minutes of the bank in a store of its own, and the page over it. No Java, no Spark.
 
-Every moment in the recording is moved by one and the same span, so that it ends now; heartbeat
-timeouts become a day, so that the jobs that ran when the recording ended go on running on the page.
-Nothing else is changed.
+Every moment in the recording is moved by the same span, so that it ends now. Heartbeat timeouts
+become a day, so that the jobs that ran when the recording ended still run on the page. Nothing else
+is changed.
 """
 
 import gzip

@@ -34,8 +34,8 @@ MOST_WRITERS = 10_000  # of the datasets that a nested command writes
 def job_edge_rows(connection: Connection, moment: int) -> Iterator[Row]:
     """Yield a row for each source that a job makes a target from.
 
-    A target without a source, and a source without a target, have a row with NULL for it, and so
-    has a row from what a view's query read to the view for its job.
+    A target without a source, and a source without a target, have a row with NULL for it. So has,
+    for its job, a row from what a view's query read to the view.
     """
     into_views = set[WalkStep[int]]()
     for edges in _edges_by_jobs(connection, moment):

@@ -1,6 +1,6 @@
 """One target's turn: claim it, send what is unsent, note what it took, move its cursor.
 
-What a target took is noted in the store after each request, so a process that dies in between sends
+What a target took is noted in the store after each request. A process that dies in between sends
 that request once more and nothing else: exactly once where the target is idempotent, at least once
 elsewhere.
 

@@ -2,9 +2,9 @@
 
 No redirect is followed, answers are bounded in size and time, TLS is verified.
 
-A name is looked up once for each connection and its addresses are checked before one is used: those
-of the link alone (where clouds keep their secrets) are never asked, others only if they are in the
-networks that are configured.
+A name is looked up once for each connection, and its addresses are checked before one is used.
+Link-local addresses, where clouds keep their secrets, are never asked; others only if they are in
+the configured networks.
 """
 
 import http.client

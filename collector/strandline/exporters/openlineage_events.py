@@ -2,9 +2,9 @@
 
 And a design as a JobEvent.
 
-Edges are explicit: each output has the `lineage` facet with all its sources, and `columnLineage`
-for those who read only that, beside the dataset's facets and (as one mapper of OpenMetadata wants
-it) the output's own.
+Edges are explicit. Each output has the `lineage` facet with all its sources, and `columnLineage`
+for targets that read only that. The facets stand with the dataset and, as one mapper of
+OpenMetadata wants it, with the output.
 """
 
 from collections import defaultdict

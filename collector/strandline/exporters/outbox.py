@@ -2,9 +2,9 @@
 
 Every function runs in the caller's transaction.
 
-News of ingest get their numbers here, under the lock of one row; an entity that changes again moves
-to the end, so what waits for a dead target is at most one row an entity. Beyond a bound only the
-newest of each job (of an event as received: of each run) stays.
+News of ingest get their numbers here, under the lock of one row. An entity that changes again moves
+to the end, so at most one row an entity waits for a dead target. Beyond a bound only the newest of
+each job (of an event as received: of each run) stays.
 """
 
 from collections.abc import Collection, Sequence

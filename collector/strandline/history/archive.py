@@ -2,8 +2,8 @@
 
 Parquet, Delta or Iceberg.
 
-Each batch reaches the target once, whenever the archiver is killed: a Parquet file bears the
-batch's name, a commit to Delta or Iceberg bears its id and is not made twice.
+Each batch reaches the target once, whenever the archiver is killed. A Parquet file bears the
+batch's name; a commit to Delta or Iceberg bears its id and is not made twice.
 """
 
 from __future__ import annotations

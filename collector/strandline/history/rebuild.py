@@ -2,12 +2,12 @@
 
 Equal to what the live collector has, row by row.
 
-Spark reads the archive, workers turn events into rows and fold them (`parts`), Spark sorts the rows
-by table and key, workers fold those of one key, and the driver writes them in this order, one
-partition after another. A partition has rows of few keys, so its memory holds little, and a job
-with half of all events is folded by as many workers as there are.
-What hangs on all rows together (groups of names, the owners of micro-batches) is computed in the
-store at the end by the functions that the live collector uses.
+Spark reads the archive, and its workers turn events into rows and fold them (`parts`). Spark sorts
+the rows by table and key, and workers fold those of one key. The driver writes them in this order,
+one partition after another. A partition has rows of few keys, so its memory holds little, and a job
+with half of all events is folded by as many workers as there are. What hangs on all rows together
+(groups of names, the owners of micro-batches) is computed in the store at the end by the functions
+that the live collector uses.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def read_archive(spark: SparkSession, source: str) -> DataFrame:
 def first_received(events: DataFrame) -> Iterator[DataFrame]:
     """Yield each content as it was received first, which is what the live collector counts.
 
-    Contents that came again are stored on disk first, so that Spark knows how few they are: then it
+    Contents that came again are stored on disk first, so that Spark knows how few they are. Then it
     sends them to where the bodies are, instead of shuffling all bodies. Received twice in the same
     microsecond, a content stays twice, and folds to the same rows.
     """
@@ -201,8 +201,8 @@ def sorted_rows(
 ) -> Iterator[Iterator[tuple[str, bytes]]]:
     """Yield the store's rows in pages (`parts.pages_of`), one row a table and key, in their order.
 
-    The rows that events leave are stored on the workers' disks, because Spark reads them twice: it
-    takes samples to know the ranges of keys, which no job can make uneven, and then sorts.
+    The rows that events leave are stored on the workers' disks, because Spark reads them twice. It
+    takes samples to find ranges of keys that no job can make uneven, and then sorts.
     """
     from pyspark.storagelevel import StorageLevel
 

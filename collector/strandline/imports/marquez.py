@@ -3,9 +3,9 @@
 Those that it was sent, then what is in it without any.
 
 Its events are read oldest first, so that what is added meanwhile is found at the end and an import
-that was broken off goes on where it stood. Jobs, runs and datasets follow: for those without an
-event (Marquez drops old ones, and jobs may be written through its other methods) with their
-original times, and tags and descriptions, which are given on its page.
+that was broken off goes on where it stood. Jobs, runs and datasets without an event follow with
+their original times: Marquez drops old events, and jobs may be written through its other methods.
+Tags and descriptions follow too, which are given on its page.
 """
 
 from collections.abc import Callable, Iterator

@@ -3,7 +3,7 @@
 Barriers are cut, runs are lost, jobs that do not come back are retired.
 
 Every server may do this at once. What is due is looked for without any lock and decided under the
-log's lock, on the newest model, so nothing happens twice; a server that dies half-way has done
+log's lock, on the newest model. So nothing happens twice, and a server that dies half-way has done
 nothing.
 """
 

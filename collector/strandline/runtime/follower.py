@@ -64,8 +64,8 @@ class Follower:
 
     Safe for many threads; nothing is read before the first question.
 
-    Whoever holds the database's lock or a connection may wait for `_lock`; nobody who holds `_lock`
-    waits for the database's lock, or asks the pool for a connection: all of them may be lent to
+    Whoever holds the database's lock or a connection may wait for `_lock`. Nobody who holds `_lock`
+    waits for the database's lock or asks the pool for a connection: all of them may be lent to
     threads that wait for `_lock`.
     """
 

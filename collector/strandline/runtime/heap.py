@@ -1,6 +1,6 @@
 """The memory that the C library keeps for a process.
 
-By default glibc keeps freed blocks of up to 32 MB, in as many arenas as there are threads: after a
+By default glibc keeps freed blocks of up to 32 MB, in as many arenas as there are threads. After a
 few large answers a server would hold hundreds of megabytes for good.
 """
 

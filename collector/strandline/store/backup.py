@@ -1,7 +1,7 @@
 """Copies of a whole store, made while servers write, and stores made of copies.
 
 SQLite: a copy of the file as one reading transaction sees it, by SQLite's own backup. PostgreSQL: a
-zip of every table as one transaction sees it (REPEATABLE READ, COPY in binary form); the client
+zip of every table as one transaction sees it (REPEATABLE READ, COPY in binary form). The client
 tools of PostgreSQL are often not where a collector runs, or are of another version. A copy is
 written beside its place and moved there when its counts and checks are right. Its checksum is in a
 file beside it, as `sha256sum` writes one, because SQLite does not notice a changed byte in a value.

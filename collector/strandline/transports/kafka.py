@@ -2,9 +2,9 @@
 
 Many consumers may share a topic.
 
-A batch, and the offsets after it, are one transaction; offsets move by compare-and-set on offset
-and owner, so that of two consumers which both believe to own a partition only one can commit. What
-is committed to Kafka is only for lag tools.
+A batch and the offsets after it are one transaction. Offsets move by compare-and-set on offset and
+owner, so of two consumers that both believe they own a partition only one can commit. What is
+committed to Kafka is only for lag tools.
 """
 
 import threading

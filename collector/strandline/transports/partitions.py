@@ -2,7 +2,7 @@
 
 Everything uncertain is settled by the store: after a broken connection the stored offsets say
 whether the batch is in. A partition whose owner seems to have died is taken record by record first,
-each with a mark, until it is past the records that may have killed it; a record that did so three
+each with a mark, until it is past the records that may have killed it. A record that did so three
 times becomes a dead letter.
 """
 

@@ -1,7 +1,7 @@
 """Tells casts that the user wrote from those that Spark added.
 
-The JSON of a plan does not say, so Spark's own mark on the expression is asked for, in the JVM, one
-cast at a time and only for casts that a transform would show.
+The JSON of a plan does not say, so the JVM is asked for Spark's own mark on the expression. That is
+done one cast at a time, and only for casts that a transform would show.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Resolver:
     """Resolves the plans of one statement.
 
     `leaves` says what an id of a leaf stands for: a column of a table, or of several that are read
-    as one; `earlier` knows what earlier statements made (a checkpoint, the rows of a foreachBatch);
+    as one. `earlier` knows what earlier statements made (a checkpoint, the rows of a foreachBatch).
     `wrote` tells a user's cast from one of Spark's.
     """
 

@@ -1,8 +1,8 @@
 """Checking an answer without trusting the collector: its certificate, and the tables' own metadata.
 
-What a reader can check: that the certificate is whole; that it is for this answer; that every table
-in it, down to the base tables, is at one snapshot; and, for each Iceberg table that this session
-can load, that the snapshot itself says the same barrier and the same inputs.
+A reader can check that the certificate is whole, that it is for this answer, and that every table
+in it, down to the base tables, is at one snapshot. For each Iceberg table that this session can
+load, it can check that the snapshot itself says the same barrier and the same inputs.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Takes events without ever blocking, and sends them from a thread of its own.
 
 Vital events (a committed micro-batch, the end of a run) are never dropped before they are on disk;
-others are, oldest first, and are counted. While the backend is away the circuit is open: vital
+others are, oldest first, and are counted. While the backend is away the circuit is open. Vital
 events go to the spool at once, and one attempt after a growing pause finds out whether the backend
 is back. Where only a part of it is away, or a single event is never taken, the rest goes on. A
 network's disk may hang: the thread that writes to it holds no lock meanwhile.
@@ -95,9 +95,9 @@ class Outbox:
     def put(self, message: Message) -> None:
         """Takes the event. Never blocks on the network, never raises.
 
-        To wake the sending thread costs the caller as much as making the event, and sending it the
-        job's next query: only what commits a micro-batch does, everything else waits a moment for
-        others.
+        Waking the sending thread costs the caller as much as making the event, and sending it costs
+        the job's next query. So only what commits a micro-batch wakes it; everything else waits a
+        moment for others.
         """
         with self._changed:
             if message.heartbeat and self._circuit.is_open(time.monotonic()):

@@ -2,8 +2,8 @@
 
 In a micro-batch's plan, Spark puts empty rows in their place.
 
-The rows have the ids of the source's columns, so the source is found by them: among those that were
-read before, or in the query's own logical plan, which names all of its sources.
+The rows have the ids of the source's columns, so the source is found by them. It is among those
+that were read before, or in the query's own logical plan, which names all of its sources.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The memory of column ids of earlier statements.
 
 A checkpoint, and the rows given to a foreachBatch, come back as a relation of rows with the same
-ids and nothing else; what was known of the ids is what those rows are made of. Rows whose ids are
+ids and nothing else. What was known of the ids is what those rows are made of. Rows whose ids are
 exactly a statement's output are that statement's: all that it read is read, what decided its rows
 decides, and what was opaque in it is opaque.
 """

@@ -773,8 +773,8 @@ def _same_columns(sources: Sequence[Dataset], target: Dataset) -> tuple[Column, 
 def _judged(target: Target, snapshot: Snapshot | None) -> Snapshot | None:
     """Return a snapshot that was written, with whether it replaced its whole table.
 
-    Plan and commit must agree: totals cannot tell the first overwrite of a partition from that of
-    a table, and a plan does not know what another writer has added meanwhile.
+    Plan and commit must agree. Totals cannot tell the first overwrite of a partition from that of a
+    table, and a plan does not know what another writer has added meanwhile.
     """
     if snapshot is None or target.operation == "restore":
         return snapshot

@@ -13,8 +13,8 @@ from strandline_spark.model.statement import Field
 class Mention:
     """One mention of data. Which of the JVM's objects there are depends on how Spark reached it.
 
-    A table of a catalog (v2) has `table`, and `catalog` with `identifier` if it was named; a
-    relation (v1) has `relation`, and `catalog_table` if it was named; a write to a path or address
+    A table of a catalog (v2) has `table`, and `catalog` with `identifier` if it was named. A
+    relation (v1) has `relation`, and `catalog_table` if it was named. A write to a path or address
     has `provider` and `options`.
     """
 

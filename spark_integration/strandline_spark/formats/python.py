@@ -1,7 +1,7 @@
 """Python data sources (Spark 4.0 on; Spark 3.5 has none).
 
 Spark knows a Python source by its short name alone, so that is its dataset's name, unless its
-options name a path or a table; a source that wants to say more is a LineageVertexProvider.
+options name a path or a table. A source that wants to say more is a LineageVertexProvider.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Notebook services, Livy and kernels that attach to a running gateway have one JVM and one
 SparkContext for several interpreters. The claim is a system property of the JVM, so exactly one
-process gets it. It lasts as long as its process renews it: after `SECONDS` without a renewal (the
+process gets it. It lasts as long as its process renews it. After `SECONDS` without a renewal (the
 process was killed, or hangs) the JVM itself undoes what the process has registered there, empties
 its queue and gives the claim back.
 """

@@ -1,7 +1,7 @@
 """Elements of the JVM's queue with what they say of themselves, asked in one round trip.
 
 Watching reads five or six values of each event. Once some events have come, they are asked for
-together with the event; before that, and for whatever is not known here, an event is asked one
+together with the event. Before that, and for whatever is not known here, an event is asked one
 question after the other, as any object of the JVM is.
 """
 

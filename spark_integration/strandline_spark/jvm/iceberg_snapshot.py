@@ -1,10 +1,9 @@
 """Exact commits and scans of Iceberg tables, from Iceberg's own listener registry.
 
-The registry calls a listener for every commit of this JVM, in the committing thread; an
-EventHandler puts what it is called with into the same queue as Spark's events, so that a commit
-always comes before the end of its execution. It has no method that removes a listener: its private
-map is asked for, and where that cannot be had the handler stays, and holds nothing but the bounded
-queue.
+The registry calls a listener for every commit of this JVM, in the committing thread. An
+EventHandler puts what it is called with into the same queue as Spark's events, so a commit always
+comes before the end of its execution. It has no method that removes a listener: its private map is
+asked for, and where that cannot be had the handler stays, and holds nothing but the bounded queue.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Trials at the start of whether what is relied on of Spark's and the formats' internals is here.
 
-Each has a fallback, which knows less or takes longer. What is not as it was seen is named once in
-the log and in the run facet `strandline_emitter`, so that nobody has to guess why a snapshot is
-only observed.
+Each has a fallback, which knows less or takes longer. What is not as expected is named once in the
+log and in the run facet `strandline_emitter`. So nobody has to guess why a snapshot is only
+observed.
 """
 
 from __future__ import annotations

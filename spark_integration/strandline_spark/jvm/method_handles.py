@@ -1,9 +1,9 @@
 """Questions for the JVM that take one round trip however many objects they concern.
 
-The JDK's method handles are joined, inside the JVM, into a function of one object: a path of
-methods, a row of answers, a choice by class, a walk over a collection. No class of ours is loaded
-there, and nothing is compiled. Joining costs tens of milliseconds, once; a function that gathers
-keeps a list of its own, so only one thread may call it.
+The JDK's method handles are joined, inside the JVM, into a function of one object. It is a path of
+methods, a row of answers, a choice by class, or a walk over a collection. No class of ours is
+loaded there, and nothing is compiled. Joining costs tens of milliseconds, once; a function that
+gathers keeps a list of its own, so only one thread may call it.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@ r"""Texts in which Spark's objects show themselves.
 
 They are parsed because that takes one call instead of several. Those of `TEXTS` are tried once, at
 the emitter's start, on an object made for it (`internals`). Where one is not as it was seen on
-Spark 3.5 to 4.3, `holds` is False from then on and the objects are asked: that takes more calls,
-and loses nothing. The others can only be read: where one of them is not as it was seen, that is
-logged and counted.
+Spark 3.5 to 4.3, `holds` is False from then on and the objects are asked. That takes more calls and
+loses nothing. The others can only be read: where one of them is not as it was seen, that is logged
+and counted.
 
 >>> text_in("Some(orders)"), text_in("None"), is_plain("lake.orders"), is_plain("lake.`odd name`")
 ('orders', None, True, False)

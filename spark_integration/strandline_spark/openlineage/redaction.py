@@ -2,8 +2,8 @@
 
 An allow-list for the parts of an address, for literals and for the words of a message.
 
-Of an address scheme, host, port and path are let through, of an expression everything but its
-literals (formats and separators stay), of a message everything but quoted values and what looks
+Of an address, scheme, host, port and path are let through; of an expression, everything but its
+literals (formats and separators stay). Of a message, everything is but quoted values and what looks
 like a credential. Numbers, names of columns and offsets are lineage and stay as they are.
 """
 

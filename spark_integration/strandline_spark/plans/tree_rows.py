@@ -1,8 +1,8 @@
 """A plan's tree in one round trip, with no more of each node than the reading of plans looks at.
 
 Spark's own JSON of a plan asks Scala's reflection about every node, which is most of what reading a
-plan costs. Here the nodes that plans are mostly made of say themselves what is used of them; any
-other node gives its own part of Spark's JSON, so that nothing is known less than before.
+plan costs. Here the nodes that plans are mostly made of say themselves what is used of them. Any
+other node gives its own part of Spark's JSON, so nothing is lost.
 """
 
 from __future__ import annotations

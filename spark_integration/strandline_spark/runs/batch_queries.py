@@ -134,7 +134,7 @@ class Arrivals:
     """Commits and scans in the order in which they came.
 
     They are kept as long as an open execution may own them. They arrive at once, the start of their
-    execution over Spark's bus: on a busy machine they come before it, and what is scanned while a
+    execution over Spark's bus. On a busy machine they come before it, and what is scanned while a
     statement is planned always does. So the newest few are kept in any case, each with the time at
     which it was taken, which is never before it happened. An execution whose end was lost is open
     for ever: no more than the newest `most` are kept for any.
@@ -314,7 +314,7 @@ def folded(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
     """A root's statement and what its nested executions add to it.
 
     Where the root itself writes, a part counts only for the same output (the append inside a CREATE
-    TABLE AS, which knows the snapshot); parts that write elsewhere are a format's housekeeping.
+    TABLE AS, which knows the snapshot). Parts that write elsewhere are a format's housekeeping.
     Where it does not, the parts are it. A part that only reads knows at which snapshots.
     """
     written = writing(parts)

@@ -266,7 +266,7 @@ def _is_whole(qe: Any) -> bool:
     """Return true if an execution of a micro-batch, nested in none, may be all of the micro-batch.
 
     A source that looks at its own log (Delta) does so under that description, before the
-    micro-batch; and what is nested in the micro-batch may be over before Spark tells that the
+    micro-batch. And what is nested in the micro-batch may be over before Spark tells that the
     micro-batch began.
     """
     return qe is None or simple_name(qe) == "IncrementalExecution"

@@ -223,7 +223,7 @@ class Streams:
         """Announce a query with nothing to do for a second after its start.
 
         It is announced from its own logical plan. One whose plan names no output (foreachBatch) and
-        that has no name waits for its first write: its plan is read again after ever longer pauses,
+        that has no name waits for its first write. Its plan is read again after ever longer pauses,
         not at each event of any query.
         """
         for query in self._queries.values():

@@ -3,11 +3,15 @@
 Each of its micro-batches ends at one barrier of all tables.
 `spark.readStream.format("strandline_aligned").option("tables",
 "lake.bank.credits,lake.bank.debits").load()`. A row has its table's columns, `strandline_table` and
-`strandline_barrier`. Options: `tables`; `rows`, which is changes (what came since the barrier
-before) or state (all rows at the barrier); `start`, earliest or latest; `maxBehind`, how many
-barriers the stream may be behind before it takes the newest (5); `timeout`, for how many seconds it
-waits for a table that is late before the query fails (unset: it waits, and warns);
-`catalog.NAME.KEY`, a catalog's properties as pyiceberg has them.
+`strandline_barrier`. Options:
+
+- `tables`: the tables to read.
+- `rows`: changes (what came since the barrier before) or state (all rows at the barrier).
+- `start`: earliest or latest.
+- `maxBehind`: how many barriers the stream may be behind before it takes the newest (5).
+- `timeout`: for how many seconds it waits for a table that is late before the query fails (unset:
+  it waits, and warns).
+- `catalog.NAME.KEY`: a catalog's properties as pyiceberg has them.
 """
 
 from __future__ import annotations

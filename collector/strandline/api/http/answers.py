@@ -25,10 +25,10 @@ class Page(TypedDict, Generic[Item]):
 class Hidden(TypedDict, total=False):
     """Numbers of hidden things.
 
-    Nodes that a depth or limit cut off (behind those was not looked), edges that were reported and
-    are not among the state that is asked for, nodes (of changes: lines) that were filtered, edges
-    of other dependencies, what is in namespaces that the key does not see, datasets whose schema at
-    one of two moments no event that is kept tells.
+    Counted are nodes behind the depth or the limit (nothing further was looked at), and nodes that
+    were filtered out (of changes: lines). So are edges that were reported but are not in the state
+    asked for, and edges of other dependencies. So is what is in namespaces that the key does not
+    see, and datasets whose schema is not known at one of two moments.
     """
 
     nodes: int

@@ -2,8 +2,8 @@
 
 All of it where no key is asked for, else what its API key or token grants.
 
-What a key grants is believed for four seconds, so that a busy sender costs a look-up every four
-seconds and a revoked key is out on every node within five. Wrong keys of one address are answered
+What a key grants is remembered for four seconds. So a busy sender costs one look-up every four
+seconds, and a revoked key is out on every node within five. Wrong keys of one address are answered
 later and later, at the page's session too; a valid one never waits.
 """
 

@@ -1,9 +1,9 @@
 """The public keys of an identity provider (JWKS), from its address or a file, for ten minutes.
 
-A key that is not among them makes them be read anew, every half minute at most and by one thread at
-a time: who sends tokens with keys that do not exist makes nobody wait, and no storm. A new key is
-asked for again later, until they have been read since; only then it is refused. Where they cannot
-be read, those of before count for a day.
+An unknown key makes one thread read them anew, at most every half minute. So tokens signed with
+keys that do not exist delay nobody and cause no storm of requests. A new key is asked for again
+later, until they have been read since; only then it is refused. Where they cannot be read, those of
+before count for a day.
 """
 
 import math

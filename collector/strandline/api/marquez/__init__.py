@@ -2,9 +2,9 @@
 
 Its page and the reading methods of its clients work unchanged.
 
-Names, shapes and defaults are Marquez'. Where it is wrong this is right: states do not depend on
-the order of events, a START hides no lineage, an event that comes twice changes nothing, and a body
-that is no JSON is 400.
+Names, shapes and defaults are Marquez'. It differs where Marquez is wrong. States do not depend on
+the order of events, a START hides no lineage, a repeated event changes nothing, and a body that is
+not JSON is 400.
 """
 
 from strandline.api.marquez import (

@@ -179,8 +179,9 @@ def get_run(query: Annotated[RunQuery, InQuery()], session: ReadSession) -> Answ
 def get_search(query: Annotated[SearchQuery, InQuery()], session: ReadSession) -> Answer:
     """Datasets, jobs and runs by a part of a name, a tag, a column, an SQL text or by an id.
 
-    `matched` says of which: name, run, application (the run of a Spark application, with its id as
-    `label`), snapshot (the table that has it; `text` is its id), tag, column or sql.
+    `matched` says of which: name, run, application, snapshot, tag, column or sql. An application is
+    the run of a Spark application, with its id as `label`. A snapshot is the table that has it,
+    with its id as `text`.
     """
     with session.connected() as connection:
         return search_page(connection, query.q, query.limit, query.cursor, session.micros)

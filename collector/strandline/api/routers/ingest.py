@@ -1,7 +1,7 @@
 """OpenLineage's own calls: one event, or an array of events; 2xx means stored, after the commit.
 
-Bad input is 400 or 422 with the path to the fault, too much of it 413, and overload 503 with
-Retry-After: OpenLineage clients come again after that, and drop an event after 429.
+Bad input is 400 or 422 with the path to the fault, and too much of it 413. Overload is 503 with
+Retry-After, because OpenLineage clients retry after that and drop an event after 429.
 """
 
 import asyncio

@@ -2,9 +2,9 @@
 
 Hidden things are counted and never named.
 
-The store's own queries are narrowed already (store/sql/narrowed.py). This is what stays true
-however an answer is made: an object with a hidden `namespace` leaves its list, which is then
-followed by how many did; a text loses the hidden names.
+The store's own queries are narrowed already (store/sql/narrowed.py). This holds however an answer
+is made: an object with a hidden `namespace` leaves its list. The list is then followed by how many
+left it. A text loses the hidden names.
 """
 
 import re

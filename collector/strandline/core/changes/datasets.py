@@ -98,9 +98,10 @@ class DatasetUse:
     """A dataset that a job reads (direction 0) or writes (1), as an event states it.
 
     sent_as: namespace and name as they came, without secrets. stored: the facets to store of it.
-    claim: the snapshot that its facets claim. place: where it is among the inputs or outputs,
-    NOWHERE if only a facet names it. elsewhere: it is in no namespace of the sender's, so the event
-    names it and does not say what it is.
+    claim: the snapshot that its facets claim.
+    place: where it is among the inputs or outputs, NOWHERE if only a facet names it.
+    elsewhere: it is in no namespace of the sender's, so the event names it and does not say what it
+    is.
     """
 
     direction: int

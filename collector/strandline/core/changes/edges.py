@@ -7,8 +7,8 @@ are found when somebody asks for them.
 
 A job's `lineage` facet declares datasets that the job makes from origins, and those that it
 consumes itself. On a JobEvent that is the job's declared lineage, on a RunEvent lineage that was
-observed during that run; so what it names is the job's also where it is not among the event's
-inputs and outputs.
+observed during that run. So what it names is the job's even if it is not among the event's inputs
+and outputs.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

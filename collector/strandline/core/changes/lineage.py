@@ -36,11 +36,14 @@ _NO_TYPE = f.JobType()
 class JobLineage:
     """A job with the datasets that it reads and writes, and the edges between them.
 
-    Equal only to itself: it is made once and remembered. job: its row without times. noise: 1 where
-    the event's datasets are nobody's lineage. data: 1 where it has some. facets: to store of the
-    job. reported: the uses that are inputs and outputs of the event.
-    related: the datasets that the job is named with, as a source (0) or a sink (1). renamed: the
-    datasets that its event says were renamed, each with its name before.
+    Equal only to itself: it is made once and remembered.
+    job: its row without times.
+    noise: 1 where the event's datasets are nobody's lineage.
+    data: 1 where it has some.
+    facets: to store of the job.
+    reported: the uses that are inputs and outputs of the event.
+    related: the datasets that the job is named with, as a source (0) or a sink (1).
+    renamed: the datasets that its event says were renamed, each with its name before.
     """
 
     job: JobSeen

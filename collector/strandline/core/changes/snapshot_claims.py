@@ -1,10 +1,16 @@
 """Claims of an event about the snapshot of a dataset, and how sure they are.
 
-Best first: the dataset's own snapshot facet; the standard `version` facet where Iceberg's scan or
-commit report holds the same number rounded to a double; the `version` facet alone, which is only
-observed: stock listeners read it when somebody else may have committed in between; the double
-alone, which is no id, but can be matched with the ids that the table has. A version that the report
-contradicts is a snapshot of the table, but not the one that was read or made.
+Best first:
+
+1. The dataset's own snapshot facet.
+2. The standard `version` facet, where Iceberg's scan or commit report holds the same number rounded
+   to a double.
+3. The `version` facet alone, which is only observed: stock listeners read it when somebody else may
+   have committed in between.
+4. The double alone, which is no id, but can be matched with the ids that the table has.
+
+A version that the report contradicts is a snapshot of the table, but not the one that was read or
+made.
 """
 
 from typing import NamedTuple
@@ -25,9 +31,9 @@ BEYOND_IDS = 2**63  # an id is a whole number of 64 bits, so no greater double w
 class SnapshotClaim(NamedTuple):
     """The claim of one facet about a snapshot.
 
-    lossy: its id came as a double, so only the first digits are sure. beside: another snapshot that
-    the table has. before: the table had it before the statement committed, so another statement
-    made it.
+    lossy: its id came as a double, so only the first digits are sure.
+    beside: another snapshot that the table has.
+    before: the table had it before the statement committed, so another statement made it.
     """
 
     snapshot: f.Snapshot

@@ -52,8 +52,8 @@ def snapshots_of(
 ) -> Iterator[SnapshotSeen | SnapshotUsed]:
     """Yield the snapshots of datasets that a run read or made, and that it did.
 
-    A version that a table has when a statement starts was not made by it, and one that was only
-    observed was not read by it if it made that very one.
+    A statement did not make a version that the table had when it started. Nor did it read a version
+    that it only observed and made itself.
     """
     written_here = _written_by(context, claims)
     for use, claim in claims:

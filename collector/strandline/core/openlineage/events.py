@@ -2,9 +2,9 @@
 
 `decode` is the only parser of events.
 
-Strict where the core schema of OpenLineage 2-0-2 is (required fields, types, the six event types),
-silent about everything else: unknown fields, duplicate keys, run ids that are no UUIDs, and no
-schemaURL, as some producers leave it.
+Strict where the core schema of OpenLineage 2-0-2 is: required fields, types and the six event
+types. Everything else passes: unknown fields, duplicate keys, run ids that are not UUIDs, and a
+missing schemaURL, which some producers leave out.
 """
 
 import re

@@ -83,8 +83,8 @@ class Completions:
         """Return whether it is of the time since the last rollback: facts of before are not taken.
 
         The runs that were known to be over tell it whatever their clocks say, and so does the
-        generation that a commit carries; a run that was not heard of before may have come back or
-        may only be late (a spool that is sent at the next start), so without a generation its times
+        generation that a commit carries. A run that was not heard of before may have come back, or
+        may only be late (a spool that is sent at the next start). Without a generation its times
         decide.
         """
         if completion.snapshot in self.discarded or completion.run in self.fenced:

@@ -18,13 +18,17 @@ Job: TypeAlias = tuple[str, str]
 class WrittenSnapshot(msgspec.Struct, frozen=True, gc=False):
     """A snapshot that a micro-batch, a batch run or the cut of a base table made.
 
-    `at`: when it was committed, where known. `exact`: the id is proven to be the writer's own.
-    `operation`: the commit's, where known. `replaces`: it replaced all that the table held.
-    `completes`: its author asserts that it shows the state of the run's inputs. `parent`: the
-    snapshot that it was written on; `under`: where that is a correction, a compaction or a restore
-    that no job of the group made, the snapshots below it, newest first. `restores`: the snapshot
-    that it restored. `rows`: of the table after it, if known. `was_empty`: the table is known to
-    have had no rows before it.
+    `at`: when it was committed, where known.
+    `exact`: the id is proven to be the writer's own.
+    `operation`: the commit's, where known.
+    `replaces`: it replaced all that the table held.
+    `completes`: its author asserts that it shows the state of the run's inputs.
+    `parent`: the snapshot that it was written on.
+    `under`: where that is a correction, a compaction or a restore that no job of the group made,
+    the snapshots below it, newest first.
+    `restores`: the snapshot that it restored.
+    `rows`: of the table after it, if known.
+    `was_empty`: the table is known to have had no rows before it.
     """
 
     table: Table

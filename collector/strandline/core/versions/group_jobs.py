@@ -2,8 +2,8 @@
 
 It outlives the run that took it.
 
-A place ends by retirement only. A new run of the job takes it over; the tables that only the run
-before had named stay until the new run committed once, so that nothing falls apart in between.
+A place ends by retirement only. A new run of the job takes it over. Tables that only the previous
+run named stay until the new run has committed once, so that nothing falls apart in between.
 """
 
 from collections.abc import Iterable

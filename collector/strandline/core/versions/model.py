@@ -93,13 +93,16 @@ CAUGHT_UP = 20
 class Model:
     """Everything that answers need; changed by `apply` only, but for `called`.
 
-    `keeps`: how many barriers stay that nobody needs; `caught_up`: a stream has caught up when its
-    tables have one of so many newest barriers; `starting`: jobs not yet placed; `steps`: what jobs
-    did without stating a barrier; `made`, `based`: the steps by what they wrote and by what they
-    wrote it on; `changed`, `rederive`, `unsettled`: barriers and jobs to look at again, empty
-    between facts; `reused`: since when a name that other tables had before means its table;
-    `of_former`: the last barrier in a group of those other tables; `names`: of tables and jobs,
-    each once; `called`: what people call tables, for words.
+    `keeps`: how many barriers stay that nobody needs.
+    `caught_up`: a stream has caught up when its tables have one of so many newest barriers.
+    `starting`: jobs not yet placed.
+    `steps`: what jobs did without stating a barrier.
+    `made`, `based`: the steps by what they wrote and by what they wrote it on.
+    `changed`, `rederive`, `unsettled`: barriers and jobs to look at again, empty between facts.
+    `reused`: since when a name that other tables had before means its table.
+    `of_former`: the last barrier in a group of those other tables.
+    `names`: of tables and jobs, each once.
+    `called`: what people call tables, for words.
     """
 
     groups: dict[str, Group] = field(default_factory=dict)

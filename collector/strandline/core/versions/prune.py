@@ -2,9 +2,9 @@
 
 A server lives for years, and every commit of every table is a barrier.
 
-A barrier is needed while an answer, a place or a start-up is at it or before it; of those before
-all of these the last `keeps` stay, and of every table its own last ones. What goes follows from the
-facts alone, so all servers forget the same.
+A barrier is needed while an answer, a place or a start-up is at it or before it. Of the barriers
+before all of these the last `keeps` stay, and of every table its own last ones. What goes follows
+from the facts alone, so all servers forget the same.
 """
 
 from bisect import bisect_left

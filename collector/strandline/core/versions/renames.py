@@ -1,8 +1,8 @@
 """The names that tables have now, for facts under an earlier name.
 
 Only a rename that is certain is followed: no other table had the new name before. A fact that says
-when it happened keeps the former name from the rename on; any other one keeps it once the log tells
-that the name was used again (`NameReused`). A rename that turns out to be uncertain is none.
+when it happened keeps the former name from the rename on. Any other fact keeps it once the log
+tells that the name was used again (`NameReused`). A rename that turns out to be uncertain is none.
 """
 
 from collections.abc import Iterable

@@ -2,8 +2,8 @@
 
 A micro-batch goes on from the snapshot that it was written on, or from the micro-batches after it
 that made nothing of the table (what they read gave no row). It breaks its table where it does not
-start there, or where what it wrote on is not known to be whole: the first of a query may find rows
-that nobody recorded. A whole replacement mends it.
+start there, or where the snapshot that it wrote on is not known to be whole. The first of a query
+may find rows that nobody recorded. A whole replacement mends it.
 """
 
 from collections.abc import Mapping

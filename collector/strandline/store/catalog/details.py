@@ -135,8 +135,8 @@ def _with_children(connection: Connection, run: int) -> Answer:
 def _links(connection: Connection, run: int, direction: int) -> list[Answer]:
     """Return the datasets of a run as it named them.
 
-    Each has the id of its canonical name, or of its own where a key does not see that, its newest
-    snapshots in the run, and its own input or output facets.
+    Each has the id of its canonical name, or of its own where a key does not see that. With it come
+    its newest snapshots in the run and its own input or output facets.
     """
     canonical = datasets.alias("canonical")
     query = (

@@ -35,8 +35,8 @@ class Filter:
 
     tags, owners: of datasets and jobs, those with one of these of today; `*` stands for anything.
 
-    A run is of a span if it ran in it; where states are asked for, a run that has ended is of the
-    span in which it ended: what failed last night began perhaps the day before.
+    A run is of a span if it ran in it. Where states are asked for, a run that has ended is of the
+    span in which it ended: what failed last night perhaps began the day before.
     """
 
     namespace: str | None = None

@@ -2,10 +2,10 @@
 
 What had been heard of then, as `lists` shows it.
 
-What a run, job or dataset is (its name, the run above it, whether it streams) is the same at any
-time; so is which query a micro-batch is of, and under which of its names a dataset is listed.
-Everything else is of the moment, and what the store does not keep of it is left out: of what was
-heard of again later, when it had last been heard of (`updatedAt`), its `group`, its
+What a run, job or dataset is does not change with time: its name, the run above it, whether it
+streams. Nor does the query of a micro-batch, or the name under which a dataset is listed.
+Everything else is of the moment, and what the store does not keep of it is left out. Of something
+heard of again later these are: when it had last been heard of (`updatedAt`), its `group`, its
 `latestSnapshot`, whether it was dropped. `owners` that were stated again later are None.
 """
 

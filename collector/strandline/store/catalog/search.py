@@ -71,11 +71,11 @@ def search_page(
 ) -> Answer:
     """Datasets, jobs and runs with this text, in any case; each says where it was found.
 
-    By name (any of a dataset's, or catalog.database.table) the shortest first, then runs whose ids
-    begin so or whose Spark application has it in its id, then tables with a snapshot of this id,
-    then datasets and jobs with it in a tag, a column, an SQL text. Each has a label: what Spark
-    calls the table, the application's id, or the name. What tells datasets of the same name apart
-    is with them: catalog, database, table and `latestWrite`.
+    By name first (any of a dataset's, or catalog.database.table), the shortest first. Then runs
+    whose ids begin so or whose Spark application has it in its id, and tables with a snapshot of
+    this id. Last datasets and jobs with it in a tag, a column or an SQL text. Each has a label:
+    what Spark calls the table, the application's id, or the name. What tells datasets of the same
+    name apart is with them: catalog, database, table and `latestWrite`.
     """
     if not is_filled(connection):
         raise OverloadError(

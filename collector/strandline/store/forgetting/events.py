@@ -1,7 +1,7 @@
 """The events that name what is to be forgotten, and what is left of each.
 
 Names count in their places. What texts say (SQL, plans, messages) counts in events of the jobs that
-named it, and of the jobs above and below these: another job may mean something else by the same
+named it, and of the jobs above and below these. Another job may mean something else by the same
 word. Only the UUID of a run goes from all texts.
 """
 

@@ -1,7 +1,7 @@
 """Delete rows and fold them again from the events that stay.
 
-Where retention or an archive took events away, rows that only these made cannot be folded again:
-what others still refer to (a dataset, a job, a run) then stays as it was, unless it is what is
+Where retention or an archive took events away, rows that only these made cannot be folded again.
+What others still refer to (a dataset, a job, a run) then stays as it was, unless it is what is
 forgotten.
 """
 

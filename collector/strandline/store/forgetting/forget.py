@@ -2,7 +2,7 @@
 
 One transaction, so that whoever is killed has changed nothing, or all.
 
-What is left equals a store that never got it: events are rewritten or taken out, every row that
+What is left equals a store that never got it. Events are rewritten or taken out, every row that
 they had a part in is folded again, and nothing else is touched. Without `execute` the transaction
 is rolled back, and the counts are exact all the same.
 """

@@ -42,8 +42,8 @@ CUT = 800  # characters of a name that is stored with the hash of its rest
 class Subject(NamedTuple):
     """A request to forget something.
 
-    A job or dataset by namespace and name, a namespace, a run by its id (one that is no
-    UUID within its job), an event by the hash that lists of events show.
+    A job or dataset by namespace and name, a namespace, or a run by its id (within its job, if that
+    is no UUID). Or an event, by the hash that lists of events show.
     """
 
     kind: Kind

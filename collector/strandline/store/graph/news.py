@@ -46,9 +46,10 @@ LIFECYCLE = "lifecycleStateChange"
 class GraphNews(msgspec.Struct, array_like=True, frozen=True):
     """The ids that one transaction may have changed.
 
-    mentioned: runs that only their children spoke of: they are silent later. touched: (job,
-    direction, dataset). datasets: of which something else is shown. renamed: datasets whose group
-    or place is another.
+    mentioned: runs that only their children spoke of: they are silent later.
+    touched: (job, direction, dataset).
+    datasets: of which something else is shown.
+    renamed: datasets whose group or place is another.
     """
 
     runs: list[int] = []

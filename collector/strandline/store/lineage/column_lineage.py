@@ -1,6 +1,6 @@
 """Lineage from column to column, with the expression that made one from the other.
 
-A sink whose job states no columns (its step is opaque) depends on whole sources: a node without
+A sink whose job states no columns (its step is opaque) depends on whole sources. A node without
 column stands for all columns of its dataset, so a walk goes on through it. So does an origin that
 every column of a sink has (a filter, a join).
 """

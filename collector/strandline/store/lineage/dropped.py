@@ -2,8 +2,8 @@
 
 By the newest `lifecycleStateChange` under any of their names.
 
-Claimed only where nothing contradicts it: not of a DROP that failed or is under way, and not of a
-dataset that any other run wrote at that time or later, with or without such a facet.
+Claimed only where nothing contradicts it. A DROP that failed or is under way claims nothing. Nor
+does one of a dataset that another run wrote at that time or later, with or without such a facet.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -2,14 +2,14 @@
 
 A job made a sink from the sources that its events state for it (a `lineage` or `columnLineage`
 facet), else from all that the run that wrote it read. What another run, statement or query of the
-job read is no source of it; only in a streaming query, whose micro-batches may each be several
-runs, what those read that write nothing goes into what the others write. A set of edges may name
-sources that no input did; they count as sources of that sink. What a run read and no column names
-(a filter, a lookup, a source that the producer cannot follow) is a source of the sinks with columns
-as well, as a whole.
+job read is no source of it. Only the micro-batches of a streaming query may each be several runs:
+what those read that write nothing goes into what the others write. A set of edges may name sources
+that no input did; they count as sources of that sink. What a run read and no column names (a
+filter, a lookup, a source that the producer cannot follow) is also, as a whole, a source of the
+sinks with columns.
 
-What a run read through a view is a source of the view, and the view one of the sink: the step from
-it to the view is the view's own, of no job (`WalkStep.is_view`).
+What a run read through a view is a source of the view, and the view is a source of the sink. The
+step from it to the view is the view's own, of no job (`WalkStep.is_view`).
 
 Steps are made one by one and never stored: a job with many inputs and outputs has their product.
 """

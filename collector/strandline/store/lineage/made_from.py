@@ -37,9 +37,10 @@ class Checkpoint:
     That is the snapshot of each source up to which it read, without what a stream looked up,
     and without what a batch run read that corrected a stream's table.
 
-    observed: some of this is not proven. whole: those of the output that show nothing but what
-    this read. restored: the snapshot of the table that each restore of the output names, None where
-    that is not known.
+    observed: some of this is not proven.
+    whole: those of the output that show nothing but what this read.
+    restored: the snapshot of the table that each restore of the output names, None where that is
+    not known.
     """
 
     written: list[str]

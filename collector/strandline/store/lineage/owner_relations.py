@@ -33,8 +33,8 @@ def runs_in(rows: Rows) -> set[int]:
 def relate_owners(connection: Connection, touched_runs: Collection[int]) -> list[JobRelation]:
     """Note for owning jobs what their micro-batches and renamed runs touched.
 
-    All of it at the run's newest event: a later event may take an edge back, and when that edge was
-    used would then depend on the order of the events. Return what was noted.
+    All of it is dated at the run's newest event. A later event may take an edge back, and when that
+    edge was used would then depend on the order of the events. Return what was noted.
     """
     jobs = _jobs_of(connection, touched_runs) if touched_runs else {}
     if not jobs:

@@ -3,8 +3,8 @@
 Its parent, or the root of the whole hierarchy (a statement's Airflow DAG).
 
 A run names its parent and maybe a root. What is taken for the root may have a parent that only its
-own events know of (a Spark application whose task tells of its DAG), so the way goes on from there
-to the top.
+own events know of, such as a Spark application whose task tells of its DAG. So the way goes on from
+there to the top.
 """
 
 from collections.abc import Iterable

@@ -1,9 +1,9 @@
 """Runs as they were at a past moment, by what had been heard of them then.
 
 Of a run the store keeps its first and newest moment, when it began and when it ended, and the state
-that counts of all. So whether it had begun or ended by then is certain. What is judged by
-everything that was heard, also later: how a run ended that reported two ends; that a run was
-neither lost nor had ended with the run above it, if it was heard of again.
+that counts of all. So whether it had begun or ended by then is certain. Judged by everything that
+was heard, also later: how a run ended that reported two ends. So is whether a run was lost or had
+ended with the run above it: it was not, if it was heard of again.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,9 +30,10 @@ PARENT, ROOT, HIGHER, HIGHEST = (
 class PastRun:
     """A run at a past moment.
 
-    heard_at: when it was last heard of by then; of a run that was under way and was heard of again
-    later, the moment itself. settled: nothing more was heard of it after the moment, so `heard_at`
-    is when its newest event was.
+    heard_at: when it was last heard of by then; the moment itself if the run was under way and was
+    heard of again later.
+    settled: nothing more was heard of it after the moment, so `heard_at` is when its newest event
+    was.
     """
 
     id: int

@@ -213,8 +213,8 @@ def only_defined(past: bool, table: str = datasets.name) -> ColumnElement[bool]:
 def came_to_nothing(past: bool) -> ColumnElement[bool]:
     """Return the condition that a relation is a write that came to nothing.
 
-    A batch run that failed wrote nothing, and one that was lost or failed with the run above it
-    wrote nothing into a table with snapshots, unless its own snapshot facet says that it did.
+    A batch run that failed wrote nothing. One that was lost, or failed with the run above it, wrote
+    nothing into a table with snapshots, unless its own snapshot facet says that it did.
     """
     failed = and_(runs.c.state == states.FAIL, _has_ended(past))
     has_snapshots = exists().where(

@@ -134,7 +134,7 @@ def job_edges_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
     """Return all edges of these jobs and of those that runs of these names belong to.
 
     Each edge stands under the job that it belongs to. Which runs of a job count is decided by all
-    that is reported for it, under whatever name: so the answer is the same from wherever one came
+    that is reported for it, under whatever name. So the answer is the same from wherever one came
     to the job.
     """
     return job_edges_with_open_jobs(connection, view, job_ids)[0]

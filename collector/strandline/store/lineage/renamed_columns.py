@@ -2,7 +2,7 @@
 
 A rename counts from its event on: an edge that was stated before it follows the column, and one
 that was stated after it means another column of that name. A batch run knows the names of when it
-began, even if it states them again at its end; a streaming run plans anew and knows those of its
+began, even if it states them again at its end. A streaming run plans anew and knows those of its
 last event.
 """
 

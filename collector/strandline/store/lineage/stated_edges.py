@@ -1,8 +1,8 @@
 """The edges of columns that runs state for a sink, by the rule that counts.
 
 A `lineage` facet says from which datasets a sink is made. Where it names no field it says nothing
-of columns: which goes where is left to the `columnLineage` facet, as far as it keeps to these
-datasets, and a dataset that no column names is one that perhaps goes into all of them.
+of columns. Which goes where is left to the `columnLineage` facet, as far as it keeps to these
+datasets. A dataset that no column names is one that perhaps goes into all of them.
 """
 
 from collections.abc import Collection, Iterable, Iterator

@@ -3,9 +3,8 @@
 The columns, tables and jobs that depend on it, with owners and last readers.
 
 A job that only reads is no way to anywhere and yet breaks, so it is looked for beside the columns
-that a walk finds. Of a column, what depends on its values (direct), what on its being there
-(indirect: a filter, a join), and what may, because no column lineage says otherwise (opaque), are
-told apart.
+that a walk finds. What depends on a column's values (direct) is told from what depends on its being
+there (indirect: a filter, a join). Opaque is what may, because no column lineage says otherwise.
 """
 
 from collections import Counter, defaultdict

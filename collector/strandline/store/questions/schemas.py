@@ -2,8 +2,8 @@
 
 The store keeps the newest schema of a dataset; what it was before stands in the events as received.
 The newest event by its own time that states one counts, as it does for what is current. Where no
-event that is kept and looked into tells the schema of a moment, or the key does not see all events,
-nothing is claimed: the dataset is counted as unclear.
+event that is kept and looked into tells the schema of a moment, nothing is claimed: the dataset is
+counted as unclear. So it is where the key does not see all events.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

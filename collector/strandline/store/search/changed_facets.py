@@ -4,8 +4,8 @@ Those that name datasets, or that the search finds, are worked on again.
 
 What is stored is asked for, not remembered: another writer may have changed it, and a facet may
 come back. The rows that are read stay locked until the transaction ends, so no two writers decide
-about one dataset at once. A dataset or job that has a facet in a set has it in a row of its own
-too, of an earlier transaction (core/changes/facet_sets.py): there is always one to lock.
+about one dataset at once. A dataset or job with a facet in a set also has it in a row of its own,
+of an earlier transaction (core/changes/facet_sets.py). So there is always one to lock.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

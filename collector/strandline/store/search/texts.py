@@ -2,7 +2,7 @@
 
 They are names, tags, columns and SQL of datasets and jobs, and application ids of runs. The
 search's tables are made of these. What a scan finds is asked again here, by the connection of who
-searches, so it shows nothing that is no longer so, and nothing of a namespace that a key may not
+searches. So it shows nothing that is no longer so, and nothing of a namespace that a key may not
 see.
 """
 

@@ -1,10 +1,10 @@
 """Event bodies packed against an earlier body of the same job and event type, in some 70 bytes.
 
 The earlier body is the reference: a row of `body_references`. It is packed without a reference of
-its own, so one row is enough to read it, and it does not depend on the event that it came with,
-which may be deleted, archived or expired. It serves events received before `until`; afterwards
-retention deletes it without looking for events that need it. Its id is a hash of the row, so
-damage is noticed.
+its own, so one row is enough to read it. It does not depend on the event that it came with, which
+may be deleted, archived or expired. It serves events received before `until`; afterwards retention
+deletes it without looking for events that need it. Its id is a hash of the row, so damage is
+noticed.
 
 A body without a reference is packed against the words of `small_bodies`, with the id ALONE.
 """

@@ -1,7 +1,7 @@
 """Lists that are answered a page at a time.
 
-A cursor is the sort key of the last row, so every page costs the same, and rows that arrive
-meanwhile neither repeat nor hide others, as they would with an offset.
+A cursor is the sort key of the last row, so every page costs the same. Rows that arrive meanwhile
+neither repeat nor hide others, as they would with an offset.
 """
 
 import base64

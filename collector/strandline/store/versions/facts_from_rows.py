@@ -1,7 +1,7 @@
 """From news to facts: reads what ingest stored of a run or a barrier, and states it as facts.
 
 The facts are those of core/barriers.py. Reading the same rows twice gives the same facts, and
-taking a fact twice changes nothing; so it does not matter how often and in which order news tell of
+taking a fact twice changes nothing. So it does not matter how often and in which order news tell of
 a run.
 """
 

@@ -62,9 +62,9 @@ MOST_USES = 20  # of a run: a stream that ran for a month has made millions
 class Outside:
     """The readers outside of the model.
 
-    placed: the moment in seconds up to which the model speaks for a job (retired
-    then, or always); before: when a stopped stream was last heard of that counts no more; access:
-    whose names may be said.
+    placed: the moment in seconds up to which the model speaks for a job (retired then, or always).
+    before: when a stopped stream was last heard of that counts no more.
+    access: whose names may be said.
     """
 
     placed: Mapping[Job, float] = field(default_factory=dict)

@@ -1,10 +1,10 @@
 """The tables that names mean, where datasets were renamed.
 
-A rename is certain if no other table had the new name before: no other rename leads to or from one
-of the names but the next of a chain, and no snapshot was reported under the new name before.
-Otherwise both names begin anew at the rename; so does the old name of a certain one that is used
-again. This follows from stored rows alone, whatever order they came in; what was certain may turn
-out not to be, never the other way round.
+A rename is certain if no other table had the new name before. That is: no other rename leads to or
+from one of the names but the next of a chain, and no snapshot was reported under the new name
+before. Otherwise both names begin anew at the rename; so does the old name of a certain one that is
+used again. This follows from stored rows alone, whatever order they came in; what was certain may
+turn out not to be, never the other way round.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -2,9 +2,9 @@
 
 Their main ancestry, the newest one, and what a base table got since its last cut.
 
-What only another branch has, or none (a staged snapshot), is no version of the table: it is neither
-newest nor of the main ancestry, unless a snapshot there was committed on top of it, or an event
-tells that main has it.
+A snapshot that only another branch has, or none (a staged one), is no version of the table: it is
+neither newest nor of the main ancestry. It becomes one if a snapshot there was committed on top of
+it, or an event tells that main has it.
 """
 
 from collections.abc import Iterable

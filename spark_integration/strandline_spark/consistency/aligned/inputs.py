@@ -2,8 +2,8 @@
 
 Waiting until they can be read at one barrier, and reading them there.
 
-The collector is asked where that is needed: for several base tables whose barriers are not written
-in their snapshots only the coordinator knows the cuts, and where a new job begins. Everywhere else
+The collector is asked where that is needed. For several base tables whose barriers are not written
+in their snapshots, only the coordinator knows the cuts and where a new job begins. Everywhere else
 the snapshots themselves tell more, sooner.
 """
 
@@ -125,9 +125,8 @@ class Inputs:
     def _asks(self, position: int | None) -> bool:
         """Return whether the collector is asked at all.
 
-        For cuts through several base tables, for where a new job begins, and for the
-        barriers of a table that a plain stream makes of others, which only follow from what that
-        has read.
+        For cuts through several base tables, and for where a new job begins. Also for the barriers
+        of a table that a plain stream makes of others: they only follow from what that has read.
 
         It may not have heard yet of a barrier that all inputs have, from a job that was killed, and
         would leave it out.

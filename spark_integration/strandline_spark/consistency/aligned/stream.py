@@ -2,9 +2,9 @@
 
 Each checkpoint reads every input at one barrier and commits the output with it.
 
-`aligned_stream` promises: the output has one snapshot for each barrier that all inputs completed,
-in their order, none twice and, except those that a job far behind skips, none missing, however
-often the job is killed; each of these names its barrier and the input snapshots that it was made
+`aligned_stream` promises one snapshot of the output for each barrier that all inputs completed.
+They come in order, none twice and, except those that a job far behind skips, none missing, however
+often the job is killed. Each snapshot names its barrier and the input snapshots that it was made
 from, in the same atomic commit. A micro-batch of the query is only the clock that starts a
 checkpoint.
 """
@@ -79,8 +79,8 @@ def aligned_stream(
         timeout: Seconds after which a checkpoint that waits for an input fails with
             InputsLateError, which names table and barrier. None: never.
         max_behind: A job that is more barriers behind takes the newest that all inputs have and
-            skips those in between, each time until it has caught up and its table joins. None: it
-            takes each, however long that lasts.
+            skips those in between. It does so each time until it has caught up and its table joins.
+            None: it takes each, however long that lasts.
 
     Raises:
         TableAtError: a table is missing, or has no snapshots that can be aligned.

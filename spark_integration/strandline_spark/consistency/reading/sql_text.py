@@ -1,6 +1,6 @@
 """The text of a statement, with the tables that it reads at given snapshots.
 
-Spark's own parser says where a table is named and in which part: what a statement writes, defines
+Spark's own parser says where a table is named and in which part. What a statement writes, defines
 or caches keeps its name, and strings, comments, columns and common table expressions are never
 mistaken for tables. All else in the text stays as it was.
 """

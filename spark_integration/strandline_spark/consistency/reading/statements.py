@@ -2,7 +2,7 @@
 
 Views are followed to their tables. A table that the statement changes is read as it is: at an older
 version it would write old rows back. The analysed statement is compared with the versions that were
-asked for, so that no other table is read at its latest: a statement that hides one is refused
+asked for, so that no other table is read at its latest. A statement that hides one is refused
 before anything has run.
 """
 

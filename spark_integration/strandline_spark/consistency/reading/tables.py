@@ -2,9 +2,9 @@
 
 The collector says which snapshots belong together, and keeps them.
 
-`read_consistent` promises: all DataFrames of one answer show one barrier of their group ("strong")
-or their greatest common one ("weak"); the snapshots stay readable while the answer is held; an
-answer that the tables' own metadata contradict is an error, not a result.
+`read_consistent` promises that all DataFrames of one answer show one barrier of their group
+("strong") or their greatest common one ("weak"). The snapshots stay readable while the answer is
+held. An answer that the tables' own metadata contradict is an error, not a result.
 """
 
 from __future__ import annotations

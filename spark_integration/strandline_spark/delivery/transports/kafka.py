@@ -2,7 +2,7 @@
 
 Value = the event as JSON, key as OpenLineage clients have it, acks=all.
 
-The producer is made on the first send, because its constructor may wait for brokers; it is thrown
+The producer is made on the first send, because its constructor may wait for brokers. It is thrown
 away when a send fails, because an idempotent producer that timed out holds its records and would
 send them again beside ours.
 """

@@ -1,8 +1,8 @@
 """Delta tables: named by their location; a version is a snapshot.
 
-What was read comes from the prepared scan, or from a stream's offsets; what was written from the
-session's own last commit, proven by what that commit says of itself, or from the micro-batch that a
-commit names.
+What was read comes from the prepared scan, or from a stream's offsets. What was written comes from
+the session's own last commit, proven by what that commit says of itself, or from the micro-batch
+that a commit names.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Hudi tables: named by their location; a completed instant of the timeline is a snapshot.
 
-A relation is pinned to an instant when it is made, and a scan reads up to it; once its files were
+A relation is pinned to an instant when it is made, and a scan reads up to it. Once its files were
 listed anew (the session wrote the table meanwhile) what was read is only observed. A commit names
 no statement: it is the statement's own where it is the only one of its time, and has counted and
 timed all that the write's metrics did. A MERGE, and a write by path, has no such metrics. A

@@ -1,7 +1,7 @@
 """Iceberg tables: named by their location, with the table's own name as a symlink.
 
 Snapshots read come from the scans' own reports and from offsets, snapshots written from Iceberg's
-listener registry; the current snapshot of a table is never taken for either, because another writer
+listener registry. The current snapshot of a table is never taken for either, because another writer
 may have moved it.
 """
 

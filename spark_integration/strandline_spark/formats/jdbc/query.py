@@ -2,8 +2,8 @@
 
 The tables it reads and what its columns are made of.
 
-Spark's own parser reads it. What that cannot read is the database's own dialect and has no lineage;
-where a column's table cannot be determined from the text alone, that column has no origin: nothing
+Spark's own parser reads it. What that cannot read is the database's own dialect and has no lineage.
+Where a column's table cannot be determined from the text alone, that column has no origin: nothing
 is guessed.
 """
 

@@ -1,8 +1,8 @@
 """Paimon tables: named by their location.
 
 What was read comes from the splits of the scans, or from a stream's offsets. A snapshot names no
-statement and no micro-batch, only a user of its own making; so what was written is the one snapshot
-of the statement's time whose user begins with the prefix that the application was given
+statement and no micro-batch, only a user that Paimon makes up. So what was written is the one
+snapshot of the statement's time whose user begins with the application's prefix
 (`spark.paimon.commit.user-prefix`). It is only `observed` where there is no prefix, or several such
 snapshots, or another statement of this application that may have made it.
 """
