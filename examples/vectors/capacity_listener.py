@@ -34,7 +34,7 @@ class CapacityListener:
         self._file = file
 
     def on_event(self, event: JobCreatedEvent | JobExecutionStatusEvent) -> None:
-        """Looks at jobs that begin."""
+        """Look at jobs that begin."""
         if not isinstance(event, JobCreatedEvent):
             return
         with self._file.open("a") as lines:

@@ -71,7 +71,7 @@ class VectorSource(DataSource, LineageVertexProvider):
         return "topic int, vector array<float>"
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads all topics."""
+        """Read all topics."""
         return VectorReader(self.options["topics"])
 
     def get_lineage_vertex(self) -> LineageVertex:
@@ -100,7 +100,7 @@ class VectorSink(DataSource, LineageVertexProvider):
         return "vector_index"
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Writes into the folder."""
+        """Write into the folder."""
         return VectorWriter(self.options["path"])
 
     def get_lineage_vertex(self) -> LineageVertex:

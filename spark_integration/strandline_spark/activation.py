@@ -1,4 +1,4 @@
-"""Switches the emitter on and off for a SparkContext, and ends it with the process.
+"""Switch the emitter on and off for a SparkContext, and ends it with the process.
 
 One emitter per context, also where several Python processes share its JVM: the others stand by.
 `activate` is what conf alone causes; `enable` and `disable` are for notebooks. All three are safe
@@ -36,7 +36,7 @@ _endings: list[threading.Thread] = []  # emitters of earlier contexts, sending t
 
 
 def enable(spark: Any) -> bool:
-    """Switches the emitter on for the session's context, whatever `spark.strandline.enabled` says.
+    """Switch the emitter on for the session's context, whatever `spark.strandline.enabled` says.
 
     True if the context's events are reported now, by this process or by another one that shares its
     JVM: then this one stands by. It stays off where the environment or the conf disables
@@ -47,7 +47,7 @@ def enable(spark: Any) -> bool:
 
 
 def disable(spark: Any) -> None:
-    """Switches the emitter off.
+    """Switch the emitter off.
 
     Open runs are reported as aborted, and what waits is sent within 2 s.
 

@@ -19,7 +19,7 @@ _BUSY_SECONDS = 0.03  # how long who has got an answer is mostly busy with the n
 
 
 def give_way() -> None:
-    """Lowers the priority of the calling thread.
+    """Lower the priority of the calling thread.
 
     Only Linux has priorities of threads: elsewhere nothing changes.
     """

@@ -82,7 +82,7 @@ def register(connection: Connection, name: str, kinds: str, now: float) -> None:
 
 
 def note_heard(connection: Connection, name: str, now: float) -> None:
-    """A process still has the target in its settings; written once an hour at most."""
+    """Note, at most once an hour, that a process still has the target in its settings."""
     at = round(now * MICRO)
     old = and_(export_targets.c.name == name, export_targets.c.heard_at < at - 3600 * MICRO)
     connection.execute(update(export_targets).where(old).values(heard_at=at))
@@ -224,7 +224,7 @@ def sent_of(connection: Connection, name: str, keys: Collection[Key]) -> dict[Ke
 
 
 def note_sent(connection: Connection, name: str, items: Sequence[Item], now: float) -> None:
-    """The target has these now."""
+    """Note that the target has these now."""
     at = round(now * MICRO)
     for item in items:
         own = (
@@ -253,7 +253,7 @@ def note_sent(connection: Connection, name: str, items: Sequence[Item], now: flo
 
 
 def note_stale(connection: Connection, name: str, items: Sequence[Item]) -> None:
-    """A detail of these has changed, which may wait for a while."""
+    """Note that a detail of these has changed, which may wait for a while."""
     for item in items:
         own = (
             export_sent.c.target == name,
@@ -304,7 +304,7 @@ def move_on(connection: Connection, name: str, cursor: int) -> None:
 
 
 def retry_later(connection: Connection, name: str, until: float, problem: str) -> None:
-    """The target takes nothing: again at that moment."""
+    """Try the target, which takes nothing, again at that moment."""
     own = update(export_targets).where(export_targets.c.name == name)
     connection.execute(
         own.values(

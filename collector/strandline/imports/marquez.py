@@ -53,7 +53,7 @@ class MarquezReader:
             yield offset, event
 
     def note(self, event: Json) -> None:
-        """An event tells of this run and job."""
+        """Note that an event tells of this run and job."""
         run, job = event.get("run") or {}, event.get("job") or {}
         self.runs.add(str(run.get("runId")))
         self.jobs.add((str(job.get("namespace")), str(job.get("name"))))

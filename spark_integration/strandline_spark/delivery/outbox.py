@@ -93,7 +93,7 @@ class Outbox:
         self._thread.start()
 
     def put(self, message: Message) -> None:
-        """Takes the event. Never blocks on the network, never raises.
+        """Take the event. Never blocks on the network, never raises.
 
         Waking the sending thread costs the caller as much as making the event, and sending it costs
         the job's next query. So only what commits a micro-batch wakes it; everything else waits a
@@ -126,7 +126,7 @@ class Outbox:
             return list(self._waiting)
 
     def flush(self, seconds: float) -> bool:
-        """Waits until all is sent or on disk; False when the time is over first."""
+        """Wait until all is sent or on disk; False when the time is over first."""
         with self._changed:
             self._changed.notify_all()
             return self._changed.wait_for(
@@ -135,7 +135,7 @@ class Outbox:
             )
 
     def close(self, seconds: float) -> None:
-        """Sends what can be sent within the time; what is left goes to disk, for the next driver.
+        """Send what can be sent within the time; what is left goes to disk, for the next driver.
 
         A backend that failed last gets a moment, one that failed in part half the time; no attempt
         that hangs is awaited.
@@ -160,7 +160,7 @@ class Outbox:
         )
 
     def _keep(self, messages: Sequence[Message]) -> None:
-        """Puts on disk what is left at the end, for the next driver."""
+        """Put on disk what is left at the end, for the next driver."""
         self._give_up(self._shelve(messages))
         with self._disk:
             while self._noting:
@@ -192,7 +192,7 @@ class Outbox:
         )
 
     def _make_room(self) -> None:
-        """Drops the oldest event that is not vital, or puts the oldest vital one on disk."""
+        """Drop the oldest event that is not vital, or put the oldest vital one on disk."""
         victim = next((m for m in self._waiting if not m.vital), self._waiting[0])
         self._waiting.remove(victim)
         self._bytes -= len(victim.body)
@@ -237,7 +237,7 @@ class Outbox:
                 self._changed.notify_all()
 
     def _shelve(self, messages: Sequence[Message], *, anew: bool = False) -> Sequence[Message]:
-        """Puts them on disk; gives those that it does not take. Never called under `_changed`."""
+        """Put them on disk; return those that it does not take. Never called under `_changed`."""
         if not messages:
             return ()
         with self._disk:
@@ -297,7 +297,7 @@ class Outbox:
             self._send_again(transport, replay)
 
     def _next_batch(self, *, patient: bool) -> list[Message]:
-        """Moves the oldest events from waiting to sending.
+        """Move the oldest events from waiting to sending.
 
         Who is patient waits a moment for some.
         """
@@ -311,7 +311,7 @@ class Outbox:
             return list(self._sending)
 
     def _settle(self, batch: Sequence[Message], delivery: Delivery) -> None:
-        """Puts on disk, or back, what did not go, and opens or closes the circuit."""
+        """Put on disk, or back, what did not go, and open or close the circuit."""
         self._note(batch, delivery, self._circuit)
         self._partly = delivery.partly
         lost = {id(message) for message in (*delivery.unsent, *delivery.refused)}
@@ -332,7 +332,7 @@ class Outbox:
                 self._changed.wait_for(lambda: self._closing, _LINGER_SECONDS)
 
     def _shelve_unsent(self, delivery: Delivery) -> list[Message]:
-        """Puts on disk what must last, or would be in the way of what comes next.
+        """Put on disk what must last, or would be in the way of what comes next.
 
         The rest is to be sent again.
         """
@@ -352,7 +352,7 @@ class Outbox:
         self._bytes += sum(len(message.body) for message in messages)
 
     def _note(self, batch: Sequence[Message], delivery: Delivery, circuit: Circuit) -> None:
-        """Notes an attempt: it failed if nothing of it went."""
+        """Note an attempt: it failed if nothing of it went."""
         now = time.monotonic()
         if not delivery.unsent:
             if circuit is self._replays or circuit.failing or self._partly:
@@ -414,7 +414,7 @@ class Outbox:
         return self._replay
 
     def _send_again(self, transport: Transport, replay: Replay) -> None:
-        """Sends the next events of a spool file.
+        """Send the next events of a spool file.
 
         What never goes is written anew, so that the file can be deleted.
         """

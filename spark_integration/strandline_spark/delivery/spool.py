@@ -43,7 +43,7 @@ class Spool:
         ] = {}  # files that this driver began and no longer appends to, and their bytes
 
     def append(self, messages: Sequence[Message], *, anew: bool = False) -> int:
-        """Writes the messages and returns how many are safe now.
+        """Write the messages and return how many are safe now.
 
         Fewer than all at the size limit or a disk fault.
 
@@ -147,7 +147,7 @@ class SpoolFile:
         return os.fstat(self._descriptor).st_size
 
     def write(self, line: bytes) -> None:
-        """Appends the line of one event."""
+        """Append the line of one event."""
         before = self.size()
         if os.write(self._descriptor, line) != len(line):
             os.ftruncate(
@@ -156,7 +156,7 @@ class SpoolFile:
             raise OSError("the event was written in part")
 
     def confirm(self) -> None:
-        """Waits until the disk has what was written."""
+        """Wait until the disk has what was written."""
         os.fsync(self._descriptor)
 
     def messages(self) -> Iterator[Message | None]:
@@ -171,7 +171,7 @@ class SpoolFile:
         self.release()
 
     def release(self) -> None:
-        """Gives the lock back."""
+        """Give the lock back."""
         with contextlib.suppress(OSError):
             os.close(self._descriptor)
 
@@ -198,7 +198,7 @@ def _created(folder: Path) -> SpoolFile:
 
 
 def _confirm_folder(folder: Path) -> None:
-    """Waits until the disk has the file's name. Not every file system can tell of a folder."""
+    """Wait until the disk has the file's name. Not every file system can tell of a folder."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

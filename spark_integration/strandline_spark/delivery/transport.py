@@ -44,11 +44,11 @@ class Transport(Protocol):
     """A way out of the driver."""
 
     def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
-        """Tries each message once, in order, within `seconds`."""
+        """Try each message once, in order, within `seconds`."""
         ...
 
     def close(self) -> None:
-        """Gives connections back. Never blocks for long."""
+        """Give connections back. Never blocks for long."""
         ...
 
 

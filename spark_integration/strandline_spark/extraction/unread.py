@@ -11,7 +11,7 @@ UNREADABLE = (*JAVA_FAILED, LookupError, TypeError, ValueError, AttributeError, 
 
 
 def unread(part: str, error: Exception) -> str:
-    """Names the part and the reason. That the JVM is gone concerns all of a plan."""
+    """Name the part and the reason. That the JVM is gone concerns all of a plan."""
     if isinstance(error, Py4JNetworkError):
         raise error
     return f"{part}: {swallowed('a part of a plan could not be read', error)}"

@@ -43,7 +43,7 @@ class Claim:
         self._given_back = False
 
     def take(self) -> bool:
-        """Claims the application, if no other process has."""
+        """Claim the application, if no other process has."""
         if self._properties.get(self._key) is not None:
             return False
         if self._task is None:
@@ -57,11 +57,11 @@ class Claim:
         return False
 
     def stand_by(self) -> None:
-        """Lets the process that has the claim know that this one waits for it."""
+        """Let the process that has the claim know that this one waits for it."""
         self._properties.setProperty(self._waiting, str(self._clock()))
 
     def stand_by_no_more(self) -> None:
-        """This process waits no longer; others that do say so again by themselves."""
+        """Stop waiting; other processes that wait say so again by themselves."""
         with suppress(Exception):  # the JVM may be gone
             self._properties.remove(self._waiting)
 
@@ -81,7 +81,7 @@ class Claim:
         self.renew()
 
     def renew(self) -> bool:
-        """Lets the lease begin again; False where it is over though nobody gave it back."""
+        """Let the lease begin again; False where it is over though nobody gave it back."""
         if self._given_back:
             return True
         if not self._end.cancel(False):
@@ -90,7 +90,7 @@ class Claim:
         return str(self._properties.get(self._key)) == self._id
 
     def give_back(self) -> None:
-        """Lets the next process have it."""
+        """Let the next process have it."""
         self._given_back = True
         with suppress(Exception):  # the JVM may be gone
             self._properties.remove(self._key, self._id)

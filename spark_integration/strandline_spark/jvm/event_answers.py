@@ -154,7 +154,7 @@ def _giving(value: Any) -> Callable[[], Any]:
 
 
 def _function(jvm: Jvm, queue: JavaObject, newest: JavaObject, unit: JavaObject) -> JavaObject:
-    """Takes the next event, lets `newest` hold it, and gives its class with its answers as JSON.
+    """Take the next event, let `newest` hold it, and return its class with its answers as JSON.
 
     Nothing if none comes.
     """

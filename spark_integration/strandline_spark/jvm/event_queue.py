@@ -113,7 +113,7 @@ class EventQueue:
         return counts == (1, 1)
 
     def leave(self, spark_context: Any) -> None:
-        """Takes the listeners away from the bus and from Iceberg."""
+        """Take the listeners away from the bus and from Iceberg."""
         listeners, self._listeners = self._listeners, []
         for listener in listeners:
             spark_context.removeSparkListener(listener)
@@ -148,7 +148,7 @@ class EventQueue:
         return event
 
     def wake(self) -> None:
-        """Ends a waiting `poll`."""
+        """End a waiting `poll`."""
         self.queue.offer(WAKE)
 
     def dropped(self) -> int:

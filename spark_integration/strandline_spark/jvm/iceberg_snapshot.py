@@ -106,7 +106,7 @@ class Registry:
         self.late = False  # whether Iceberg was seen before it was registered with
 
     def register(self, loader: Any = None) -> bool:
-        """Registers with the Iceberg of a loader, the thread's own unless given.
+        """Register with the Iceberg of a loader, the thread's own unless given.
 
         False where it has none.
         """
@@ -129,7 +129,7 @@ class Registry:
         return True
 
     def seen(self, instance: Any) -> None:
-        """Registers with the Iceberg that an object of Iceberg's is of."""
+        """Register with the Iceberg that an object of Iceberg's is of."""
         kind = class_name(instance)
         if kind not in self._seen:
             self._seen.add(kind)
@@ -138,7 +138,7 @@ class Registry:
             self.late |= len(self._fed) > registered
 
     def leave(self) -> None:
-        """Takes the handlers away."""
+        """Take the handlers away."""
         registered, self._registered = self._registered, []
         if registered:  # a handler that cannot be removed must not be registered again
             self._fed.clear()

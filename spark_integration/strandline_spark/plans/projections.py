@@ -22,7 +22,7 @@ Asked = Callable[[], JavaObject]
 
 
 def fill_projections(root: Node, plan: Asked) -> None:
-    """Puts into each Expand of a plan's tree what the plan's own node says."""
+    """Put into each Expand of a plan's tree what the plan's own node says."""
     for node, node_asked in _nodes(root, plan):
         if node.name == "Expand" and node.fields.get("projections") is None:
             node.fields["projections"] = _projections(node_asked)

@@ -135,7 +135,7 @@ class Functions:
 
 
 def rows_of(jvm: Jvm) -> Functions:
-    """Joins the functions for one JVM."""
+    """Join the functions for one JVM."""
     return _Program(jvm).functions
 
 

@@ -30,7 +30,7 @@ class Box(Protocol):
     losses: Losses
 
     def put(self, message: Message) -> None:
-        """Takes an event without blocking."""
+        """Take an event without blocking."""
         ...
 
 
@@ -38,7 +38,7 @@ class Watcher(Protocol):
     """Whoever wants to see what is announced: FLIP-314 listeners."""
 
     def announced(self, state: str, run: RunOf, content: EventContent) -> None:
-        """Called for each event that is no heartbeat. Must not block."""
+        """Handle an event that is no heartbeat. Must not block."""
         ...
 
 
@@ -75,7 +75,7 @@ class Announcer:
             swallowed("an event could not be made", error)
 
     def beat(self, now: float) -> None:
-        """A RUNNING for every open run that was silent for a quarter of its heartbeat timeout.
+        """Send RUNNING for every open run that was silent for a quarter of its heartbeat timeout.
 
         `now` is monotonic seconds.
 
@@ -96,7 +96,7 @@ class Announcer:
             return [run for run, _ in self._alive.values()]
 
     def let_go(self, run: RunOf) -> None:
-        """The run has lost its end: its heartbeat timeout ends it."""
+        """Let go of a run that lost its end: its heartbeat timeout ends it."""
         with self._lock:
             self._alive.pop(run.run_id, None)
 

@@ -185,7 +185,7 @@ class Actions:
         self._announcer = announcer
 
     def begin(self, execution: Execution) -> None:
-        """A root execution began: START if its plan says that it writes."""
+        """Report the begin of a root execution: START if its plan says that it writes."""
         started = execution.started
         if started.qe is None:
             return
@@ -198,7 +198,7 @@ class Actions:
         self._announce(execution, self._overridden(execution, (execution.begun,)))
 
     def end(self, execution: Execution, ended: Ended, commits: Sequence[Any]) -> None:
-        """A root execution ended: COMPLETE, FAIL or ABORT.
+        """Report the end of a root execution: COMPLETE, FAIL or ABORT.
 
         START before it, if the plan could not be read then.
         """
@@ -238,7 +238,7 @@ class Actions:
         self._announcer.say(state_of(message), run, statement.until, content)
 
     def part(self, root: Execution, ended: Ended, commits: Sequence[Any]) -> None:
-        """A nested execution ended: what it wrote belongs to its root."""
+        """Keep what an ended nested execution wrote: it belongs to its root."""
         if ended.error is not None or ended.qe is None:
             return
         statement = self._part(ended.qe, commits)

@@ -107,7 +107,7 @@ class Watch:
         self._actions.unreported(statement, commits)
 
     def idle(self, now: float) -> None:
-        """Called at least once a second; `now` is milliseconds since 1970."""
+        """Do what is due, at least once a second; `now` is milliseconds since 1970."""
         self._streams.announce_idle(now)
         while len(self._open) > _OPEN_EXECUTIONS:
             self._let_go(next(iter(self._open)))

@@ -86,7 +86,7 @@ class Emitter:
         self._heart.start()
 
     def wait(self, seconds: float) -> bool:
-        """Waits until the context has ended and all of it is announced."""
+        """Wait until the context has ended and all of it is announced."""
         return self._over.wait(seconds)
 
     def stop(self, seconds: float, final: str = "COMPLETE", error: str | None = None) -> None:
@@ -116,7 +116,7 @@ class Emitter:
             self._queue.wake()
 
     def _empty_bus(self, limit: float) -> None:
-        """Waits until Spark's last events are in the queue, as long as some still come."""
+        """Wait until Spark's last events are in the queue, as long as some still come."""
         before = -1
         while before < self._taken and time.monotonic() < limit:
             before = self._taken
@@ -125,7 +125,7 @@ class Emitter:
                 return
 
     def _catches_up(self, before: int, limit: float) -> bool:
-        """Waits for an emitter that is behind as long as it gets on; False if it does not.
+        """Wait for an emitter that is behind as long as it gets on; False if it does not.
 
         Its own start has one turn.
         """
@@ -138,7 +138,7 @@ class Emitter:
         return False
 
     def leave(self) -> None:
-        """Takes the listeners away and gives the claim on the application back.
+        """Take the listeners away and give the claim on the application back.
 
         No more events come.
         """
@@ -174,7 +174,7 @@ class Emitter:
             self._over.set()
 
     def _prepare_for_the_worst(self) -> None:
-        """Has the JVM undo everything if this process is killed, or hangs."""
+        """Have the JVM undo everything if this process is killed, or hangs."""
         if self._claim is None:
             return
         try:
@@ -217,7 +217,7 @@ class Emitter:
             return False
 
     def _step(self, parts: ApplicationParts, milliseconds: int) -> bool:
-        """Takes one element; False when there was none and none is to be waited for."""
+        """Take one element; False when there was none and none is to be waited for."""
         self._stepped = time.monotonic()
         try:
             event = self._queue.poll(0 if self._stopping else milliseconds)
@@ -257,7 +257,7 @@ class Emitter:
             self._hold(time.monotonic())
 
     def _hold(self, now: float) -> None:
-        """Renews the claim while the emitter's thread gets on.
+        """Renew the claim while the emitter's thread gets on.
 
         Where it was silent for too long, it is claimed anew.
         """

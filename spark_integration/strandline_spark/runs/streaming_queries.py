@@ -136,7 +136,7 @@ class Streams:
         )
 
     def begin(self, batch: MicroBatch, execution: Execution) -> None:
-        """An execution of a micro-batch began (its root, or a write inside foreachBatch).
+        """Note the begin of an execution of a micro-batch: its root, or a write in foreachBatch.
 
         START, if a plan says more.
         """
@@ -158,7 +158,7 @@ class Streams:
     def end(
         self, batch: MicroBatch, execution: Execution, ended: Ended, commits: Sequence[Any]
     ) -> None:
-        """The root execution of a micro-batch ended.
+        """Note the end of the root execution of a micro-batch.
 
         If it did so well, the micro-batch is committed.
 
@@ -214,7 +214,7 @@ class Streams:
         self._announcer.say(self._final(query, error), run, at, EventContent(error=error))
 
     def abandon(self, at: float) -> None:
-        """The application is over and reported no end of these queries."""
+        """End the queries of which the application, now over, reported no end."""
         for run_id, query in list(self._queries.items()):
             query.interrupted = query.interrupted or not query.handle.found
             self.query_terminated(run_id, at, None)

@@ -44,11 +44,11 @@ class ApplicationParts:
     notices: Notices | None
 
     def end_application(self, state: str, at: float, error: str | None) -> None:
-        """Announces the end of the application's run."""
+        """Announce the end of the application's run."""
         self.announcer.say(state, self.application, at, EventContent(error=error))
 
     def finish(self, state: str, error: str | None, lives_on: bool = False) -> None:
-        """Ends the runs that are still open, then the application's.
+        """End the runs that are still open, then the application's.
 
         What `lives_on` another process of the JVM tells of.
         """

@@ -35,7 +35,7 @@ def is_token(key: str) -> bool:
 
 
 class Tokens:
-    """Says what a token may do; `keys` are its issuer's."""
+    """Reads what a token may do; `keys` are its issuer's."""
 
     def __init__(self, settings: Settings, keys: KeySet) -> None:
         self._settings = settings

@@ -156,7 +156,7 @@ def _link(model: Model, place: GroupJob) -> None:
 
 
 def _own(model: Model, table: Table, place: GroupJob) -> None:
-    """A table belongs to the group of its writer.
+    """Give a table the group of its writer.
 
     Another writer elsewhere makes it contested, not moved.
 
@@ -190,7 +190,7 @@ def _take_as_root(model: Model, table: Table, group: str) -> None:
 
 
 def _only_declared(model: Model, table: Table) -> None:
-    """A table with a writer is a base table only if its group says so."""
+    """Keep a table with a writer as a base table only if its group says so."""
     group = model.group_at(table)
     if group is None or table not in group.declared:
         model.roots.discard(table)
@@ -211,7 +211,7 @@ def _belong(model: Model, table: Table, group: str) -> None:
 
 
 def _move(model: Model, place: GroupJob, group: str) -> None:
-    """The job's events name its group after all.
+    """Move a job to the group that its events name after all.
 
     What was inferred goes, with the tables that only it held there.
     """
@@ -263,7 +263,7 @@ def _complete_stated(
     used: tuple[Used, ...],
     writes: tuple[Table, ...],
 ) -> None:
-    """The commit itself says its barrier."""
+    """Complete a barrier that the commit itself states."""
     for use in used:
         _complete_root(model, place, use, fact)
     if not used and _counts_batches(fact):

@@ -46,7 +46,7 @@ class Group:
         return self.declared or tuple(sorted(self.ingested))
 
     def born(self, barrier: int, at: float) -> None:
-        """A table completed `barrier` at `at`; the first one is its birth."""
+        """Note that a table completed `barrier` at `at`; the first one is its birth."""
         if barrier < self.forgotten:
             return
         if barrier not in self.births:

@@ -99,7 +99,7 @@ def _ends(routes: Routes[Any], first: Sequence[Any], last: Sequence[Any]) -> dic
 
 
 Around = Callable[[Any], Iterable[Any]]
-"""Returns a node and what it is a part of."""
+"""Return a node and what it is a part of."""
 
 
 def _found(

@@ -35,7 +35,7 @@ class CompositeTransport:
         ] = {}  # an event's digest -> transports without it
 
     def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
-        """Tries every transport once, those that failed last."""
+        """Try every transport once, those that failed last."""
         digests = {m.body: sha256(m.body).digest() for m in messages}
         deliveries: dict[str, Delivery] = {}
         for part in sorted(self._parts.values(), key=lambda part: part.circuit.failing):
@@ -62,7 +62,7 @@ class CompositeTransport:
             self._lacking.pop(next(iter(self._lacking)))
 
     def close(self) -> None:
-        """Closes each."""
+        """Close each."""
         for part in self._parts.values():
             part.transport.close()
 
@@ -77,7 +77,7 @@ class _Part:
         self._reason = ""
 
     def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
-        """Tries it, unless it has just failed."""
+        """Try it, unless it has just failed."""
         if self.circuit.is_open(time.monotonic()):
             return Delivery(tuple(messages), reason=self._reason)
         try:

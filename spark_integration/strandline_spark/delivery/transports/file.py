@@ -22,7 +22,7 @@ class FileTransport:
         self._torn = False  # whether half a line stands at the end
 
     def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
-        """Writes the lines; a full or missing disk leaves them unsent."""
+        """Write the lines; a full or missing disk leaves them unsent."""
         for position, message in enumerate(messages):
             try:
                 self._append(message.body + b"\n")
@@ -51,7 +51,7 @@ class ConsoleTransport:
     """Prints one line per event on standard output."""
 
     def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
-        """Prints the lines."""
+        """Print the lines."""
         try:
             for message in messages:
                 print(message.body.decode(), file=sys.stdout, flush=True)

@@ -52,7 +52,7 @@ class HttpTransport:
         self._tls = _tls(conf) if self._url.scheme == "https" else None
 
     def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
-        """Posts in order; stops where there is no answer, or a bad one to several in a row."""
+        """Post in order; stop where there is no answer, or a bad one to several in a row."""
         until = time.monotonic() + seconds
         refused: list[Message] = []
         unsent: list[Message] = []
@@ -145,7 +145,7 @@ class HttpTransport:
             self._connection = None
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Close the connection."""
         self._drop()
 
 
@@ -163,7 +163,7 @@ class _WholeAnswer(http.client.HTTPResponse):
         self.fp = io.BufferedReader(self._bytes)
 
     def begin(self) -> None:
-        """Reads status and headers."""
+        """Read status and headers."""
         super().begin()
         if self._bytes.ended:
             raise http.client.IncompleteRead(b"")

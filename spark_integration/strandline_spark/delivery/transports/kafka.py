@@ -165,7 +165,7 @@ class KafkaTransport:
         return f"kafka {self._settings['bootstrap_servers']}: {type(error).__name__}: {error}"
 
     def close(self) -> None:
-        """Gives the producer up without waiting for what it still holds.
+        """Give the producer up without waiting for what it still holds.
 
         Its own `close` gives up itself while records wait, and leaves thread and sockets to
         themselves.

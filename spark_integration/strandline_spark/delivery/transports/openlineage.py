@@ -61,7 +61,7 @@ class KafkaPythonTransport(Transport):
         )
 
     def emit(self, event: Any) -> None:
-        """Sends one event."""
+        """Send one event."""
         document = Serde.to_dict(event)
         message = Message(_key(document), Serde.to_json(event).encode())
         delivery = self._transport.send([message], self._timeout)
@@ -69,7 +69,7 @@ class KafkaPythonTransport(Transport):
             raise UndeliveredError(f"event not delivered: {delivery.reason}")
 
     def close(self, timeout: float = -1) -> bool:
-        """Closes the producer; nothing waits in it."""
+        """Close the producer; nothing waits in it."""
         self._transport.close()
         return True
 
