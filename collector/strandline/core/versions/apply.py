@@ -237,7 +237,7 @@ def _commit(model: Model, fact: facts.BarrierCommitted) -> None:
     used = tuple([_renamed(read, table) for table, read in zip(reads, fact.used, strict=True)])
     if fact.stated:
         _complete_stated(model, place, fact, used, writes)
-    if not fact.stated or (used and _counts_batches(fact)):
+    if not fact.stated or (used and fact.batch is not None):
         note_step(model, place, fact, used, writes)
     place.checkpoint = fact.checkpoint or place.checkpoint
     if fact.written:

@@ -46,7 +46,16 @@ def let_go(model: Model, group: str, table: Table, barrier: int) -> None:
 
 
 def contradicted(model: Model, table: Table, completion: Completion) -> bool:
-    """Return whether an input has the barrier, and not at the snapshot that was read."""
+    """Return whether a stated barrier is not so.
+
+    The table holds rows that others left, or an input has the barrier at another snapshot than the
+    one that was read.
+    """
+    made_by = model.made.get((table, completion.snapshot))
+    if made_by is not None:
+        state = model.steps[made_by[0]].of[made_by[1]].states.get(table)
+        if state is not None and state.broken:
+            return True
     return any(_differs(model, table, completion, used) for used in completion.used)
 
 

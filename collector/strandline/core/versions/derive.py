@@ -157,6 +157,9 @@ def _settle_states(model: Model, step: Step) -> None:
             continue
         visits[id(step)] += 1
         steps.place(step, states)
+        for table in step.outputs if step.fact.stated else ():
+            if table in model.done:
+                _check(model, table, step.fact.barrier)
         _evaluate(model, step)
         following = steps.after(step)
         if following is not None:
@@ -282,7 +285,7 @@ def _barriers_of(
         return _barriers_of_run(model, place, step, table, barrier)
     if place.job not in model.counted_writers(table) or state.broken:
         return set()
-    if step.fact.stated and _states_its_barrier(model, step, table):
+    if step.fact.stated and _is_stated_barrier(model, step, table):
         return set()
     inputs = _inputs(model, place, step, table)
     if not inputs or not _moved(model, step, table, inputs):
@@ -293,8 +296,14 @@ def _barriers_of(
     return _barriers_at(model, {read: state.stands[read] for read in inputs}, barrier)
 
 
-def _states_its_barrier(model: Model, step: Step, table: Table) -> bool:
-    """Return whether nothing contradicts the barrier that a commit states."""
+def _is_stated_barrier(model: Model, step: Step, table: Table) -> bool:
+    """Return whether no other barrier than the stated one may be derived.
+
+    One that is contradicted may only be the number of the micro-batch.
+    """
+    fact = step.fact
+    if fact.batch is None or fact.barrier != fact.batch + 1:
+        return True
     return any(
         candidate.snapshot == step.outputs[table].snapshot and not candidate.derived
         for candidate in model.done[table].candidates(step.fact.barrier)

@@ -6,7 +6,7 @@ start there, or where the snapshot that it wrote on is not known to be whole. Th
 may find rows that nobody recorded. A whole replacement mends it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from strandline.core.versions.facts import Table
@@ -14,6 +14,7 @@ from strandline.core.versions.model import Model
 from strandline.core.versions.steps import Step, TableState
 
 PASSED_OVER = "its stream passed over changes of"
+BEGAN_ANEW = "a query began anew on a table with content"
 
 
 def states_of(model: Model, step: Step) -> dict[Table, TableState]:
@@ -48,11 +49,33 @@ def _state_of(model: Model, step: Step, table: Table) -> TableState:
     # A stated barrier says what it is made from, whichever micro-batches were skipped.
     is_whole = step.is_complete(table) or (step.replaces(table) and _reads_whole_inputs(step))
     if step.fact.stated or is_whole:
-        return TableState(step.own, step.unsure, snapshot=last.snapshot)
+        broken = "" if is_whole else _found_content(model, step, table)
+        return TableState(step.own, step.unsure, broken, last.snapshot)
     if step.is_run:  # a correction stands where its parent did
         base = _written_on(model, step, table)
         return base or TableState({}, broken="a batch run wrote a part of it")
     return replace(_after(model, step, table), snapshot=last.snapshot)
+
+
+def _found_content(model: Model, step: Step, table: Table) -> str:
+    """Return why a commit that states its barrier is not whole: its query found rows of others."""
+    on, base = step.written_on(table), _written_on(model, step, table)
+    if not on or step.was_empty(table) or (base is not None and base.is_empty):
+        return ""
+    if step.key[1] != 0:  # its query's first micro-batch decides
+        before = model.steps[step.job].before(step)
+        left = base or (before.states.get(table) if before is not None else None)
+        return left.broken if left is not None else ""
+    if base is None:
+        return _began_on(on)
+    goes_on = step.own.keys() | step.unsure <= step.began.keys() and all(
+        base.stands.get(one) == start for one, start in step.began.items()
+    )
+    return base.broken if goes_on else BEGAN_ANEW
+
+
+def _began_on(snapshots: Sequence[str]) -> str:
+    return f"its stream began on snapshot {snapshots[0]}, which no run of the group made"
 
 
 def _after(model: Model, step: Step, table: Table) -> TableState:
@@ -64,7 +87,7 @@ def _after(model: Model, step: Step, table: Table) -> TableState:
         return TableState(step.own, step.unsure, _skipped(model, step))
     unknown = ""
     if base is None and on and not step.was_empty(table):
-        unknown = f"its stream began on snapshot {on[0]}, which no run of the group made"
+        unknown = _began_on(on)
     if before is not None and left is not None and base is None:
         is_other = left.snapshot != "" and on and left.snapshot not in on
         if is_other and not _rolled_back_between(model, table, before, step):
@@ -128,7 +151,7 @@ def _without_base(model: Model, step: Step) -> TableState:
     if step.key[1] != 0:
         broken = "micro-batches before this one are not recorded"
     elif model.steps[step.job].restarted(step):
-        broken = "a query began anew on a table with content"
+        broken = BEGAN_ANEW
     elif step.began:
         broken = f"its stream began in the middle of {_names(model, step.began)}"
     return TableState(step.own, step.unsure, broken or _skipped(model, step))
@@ -153,7 +176,7 @@ def _fault(model: Model, step: Step, base: TableState, *, goes_on: bool) -> str:
             )
     if not goes_on and not step.own.keys() | step.unsure <= step.began.keys():
         if model.steps[step.job].before(step) is None:
-            return "a query began anew on a table with content"
+            return BEGAN_ANEW
         return "it was restored, and where its stream goes on is not known"
     return _skipped(model, step)
 
