@@ -11,7 +11,9 @@ from fixtures.versions_server.server import Server
 JSON = dict[str, Any]
 
 
-def aligned(number: int, barrier: int, read_: JSON, made: JSON, at: float, query: str = "q") -> JSON:
+def aligned(
+    number: int, barrier: int, read_: JSON, made: JSON, at: float, query: str = "q"
+) -> JSON:
     """RUNNING of a micro-batch of `al` that ends at a barrier."""
     inputs = [dataset(RAW, "input", read_ | {"barrierId": barrier})]
     outputs = [dataset(COPY, "output", made | {"barrierId": barrier, "operation": "append"})]

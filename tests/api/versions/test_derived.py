@@ -422,6 +422,50 @@ def test_a_batch_job_holds_no_stream_back_and_its_last_barrier_is_kept(server: S
     assert "db.both was made at barrier 2" in [why for one in kept for why in one["reasons"]]
 
 
+FILE = {"namespace": "s3://lake", "name": "exports/part"}
+
+
+@pytest.mark.parametrize("of_group", [True, False], ids=["grouped", "of no group"])
+@pytest.mark.parametrize("is_file", [True, False], ids=["file", "table"])
+def test_an_input_without_barriers_that_was_made_from_a_base_table_lets_a_run_carry_none(
+    lake: Server, *, is_file: bool, of_group: bool
+) -> None:
+    """A partly written table or a file in the middle shows barrier 1, the base table barrier 3."""
+    part = {"snapshotId": "o1", "replacesTable": False}
+    between = batch_run("between", 1, 100, {RAW: "r1"}, {OTHER: part})
+    report = batch_run("report", 1, 200, {RAW: "r3", OTHER: "o1"}, {BOTH: "b1"})
+    if is_file:
+        for one in between:
+            one["outputs"] = [FILE]
+        for one in report:
+            one["inputs"] = [*one["inputs"][:1], FILE]
+    if not of_group:
+        for one in between:
+            one["run"]["facets"] = {}
+    lake.post(*between, *report)
+
+    assert lake.versions(RAW, BOTH, consistency="strong", status=409)["code"] == "no_version"
+
+
+def test_a_file_and_a_table_that_no_base_table_leads_to_constrain_nothing(lake: Server) -> None:
+    report = batch_run("report", 1, 200, {RAW: "r3", "db.rates": "x1"}, {BOTH: "b1"})
+    for one in report:
+        one["inputs"].append(FILE)
+    load = event("COMPLETE", "rates", 90, outputs=[dataset("db.rates", "output", on(None, "x1"))])
+    load["inputs"] = [{"namespace": "s3://lake", "name": "rates.csv"}]
+    lake.post(load, *report)
+
+    assert lake.barriers(RAW, BOTH, consistency="strong") == {RAW: 3, BOTH: 3}
+
+
+def test_a_run_that_read_a_base_table_at_an_unknown_snapshot_carries_none(lake: Server) -> None:
+    start, end = batch_run("report", 1, 200, {COPY: "c0"}, {BOTH: "b1"})
+    end["inputs"].append(dataset(RAW, "input"))
+    lake.post(micro_batch("copy", 0, {RAW: "r2"}, {COPY: "c0"}), start, end)
+
+    assert lake.versions(RAW, BOTH, consistency="strong", status=409)["code"] == "no_version"
+
+
 def test_backfill_carries_no_barrier_and_keeps_the_table_tracked(lake: Server) -> None:
     lake.post(micro_batch("copy", 0, {RAW: "r2"}, {COPY: "c0"}))
     lake.post(*batch_run("backfill", 1, 200, {OTHER: "o9", RAW: "r6"}, {COPY: "c0b"}, parent="c0"))

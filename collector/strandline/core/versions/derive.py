@@ -356,8 +356,14 @@ def _barriers_of_run(
 ) -> set[int]:
     """Return the barriers at which all stood that a batch run read.
 
-    A run that read its own table counts it as an input, unless its author asserts completeness.
+    A run that read its own table counts it as an input, unless its author asserts completeness. An
+    input that jobs of no group made from the group's tables counts too, and carries none.
     """
+    group = place.group
+    for used in step.fact.used:
+        is_outside = model.group_of.get(used.table) != group
+        if is_outside and any(model.group_of.get(one) == group for one in used.behind):
+            return set()
     named = step.own.keys() | step.unsure
     inputs = {table for table in named if model.group_of.get(table) == place.group}
     if not inputs or inputs & step.unsure or inputs & step.began.keys():

@@ -52,7 +52,8 @@ class Used(msgspec.Struct, frozen=True, gc=False):
     start of an incremental read. `version`: the snapshot whose rows it shows, where a compaction
     made it. `exact`: it was consumed as a whole and its id is certain; else nothing may be derived
     from it. `lookup`: it was read as it was then, not as a stream. `skipped_changes`: the read
-    passed over deletes or overwrites, or over a restore.
+    passed over deletes or overwrites, or over a restore. `behind`: of an input of a batch run the
+    tables that jobs of no group made it from, as far as edges are recorded.
     """
 
     table: Table
@@ -63,6 +64,7 @@ class Used(msgspec.Struct, frozen=True, gc=False):
     exact: bool = True
     lookup: bool = False
     skipped_changes: bool = False
+    behind: tuple[Table, ...] = ()
 
     @property
     def shows(self) -> str:

@@ -45,6 +45,7 @@ from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import pairs_given
 from strandline.store.versions.renamed_tables import called
+from strandline.store.versions.ungrouped_jobs import tables_behind
 
 SINK = 1
 COMPLETE = 4
@@ -387,7 +388,7 @@ def batch_commits(
     uses = uses_of(connection, [(id_, 0) for id_ in of_group])
     commits = {}
     for id_, run in of_group.items():
-        commit = _batch_commit(run, uses.get((id_, 0), []))
+        commit = _batch_commit(connection, run, uses.get((id_, 0), []))
         if commit is not None:
             commits[id_] = commit
     return commits
@@ -414,7 +415,9 @@ def _with_group(connection: Connection, runs: Sequence[int]) -> set[int]:
     return set(connection.scalars(select(held.c.entity_id)))
 
 
-def _batch_commit(run: StartedRun, uses: Sequence[Any]) -> BarrierCommitted | None:
+def _batch_commit(
+    connection: Connection, run: StartedRun, uses: Sequence[Any]
+) -> BarrierCommitted | None:
     written = [use for use, _ in uses if use.direction == SINK]
     contributes = written and all(use.operation not in NO_CONTRIBUTION for use in written)
     if not contributes or run.row.started_at is None or run.row.ended_at is None:
@@ -428,6 +431,15 @@ def _batch_commit(run: StartedRun, uses: Sequence[Any]) -> BarrierCommitted | No
         started,
         ended,
         _written(uses),
-        _used(uses, 0, ()),
+        _all_inputs(connection, run, _used(uses, 0, ())),
         stated=False,
     )
+
+
+def _all_inputs(connection: Connection, run: StartedRun, used: Sequence[Used]) -> tuple[Used, ...]:
+    """Return all that a batch run read: also files, and tables of which no snapshot is reported."""
+    named = {use.table for use in used}
+    others = [Used(table, "", aligned=False, exact=False) for table in run.reads]
+    every = [*used, *(use for use in others if use.table not in named)]
+    behind = {use.table: tables_behind(connection, use.table) for use in every}
+    return tuple(msgspec.structs.replace(use, behind=behind[use.table]) for use in every)
