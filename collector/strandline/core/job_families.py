@@ -16,6 +16,7 @@ _PARTS = (
 """Placeholders, and the values that they stand for; {query} is an id of a query of Trino."""
 
 _SURE = re.compile(r"\{(?:uuid|query|date)\}")
+_PLACEHOLDER = re.compile(r"\{(?:uuid|query|date|number)\}")
 
 
 class JobFamily(NamedTuple):
@@ -34,6 +35,8 @@ class JobFamily(NamedTuple):
 def pattern_of(name: str) -> str:
     """Return the name with placeholders for its dates and ids, or for its numbers if it has none.
 
+    The pattern of a pattern is itself.
+
     Numbers beside a date stay: the jobs `stage1_{date}` and `stage2_{date}` are not one.
 
     >>> pattern_of("stage1_2026-11-27"), pattern_of("etl_v2")
@@ -41,9 +44,18 @@ def pattern_of(name: str) -> str:
     """
     pattern = name
     for placeholder, values in _PARTS:
-        if placeholder != "{number}" or pattern == name:
+        if placeholder != "{number}" or not _SURE.search(pattern):
             pattern = values.sub(placeholder, pattern)
     return pattern
+
+
+def is_pattern(text: str) -> bool:
+    """Return whether a text is the pattern of some names.
+
+    >>> is_pattern("daily_{date}"), is_pattern("daily_2026-11-27"), is_pattern("daily")
+    (True, False, False)
+    """
+    return _PLACEHOLDER.search(text) is not None and pattern_of(text) == text
 
 
 def families_of(jobs: Iterable[tuple[str, str]]) -> list[JobFamily]:

@@ -45,6 +45,7 @@ from strandline.core.openlineage.names import (
     id_of,
     is_delta_log,
     key_text,
+    own_job_name,
     run_name,
 )
 from strandline.core.openlineage.times import micros
@@ -75,7 +76,7 @@ def changes_of(event: Event, stamp: Stamp, memory: Memory) -> EventChanges:
 
 def _changes_of_run(event: Event, run: Run, job: Job, stamp: Stamp, memory: Memory) -> EventChanges:
     lineage = lineage_of(memory, event, job)
-    run_id = memory.run(run.run_id, lineage.job.namespace, lineage.job.name)
+    run_id = memory.run(run.run_id, job.namespace, job.name)
     facets = _entity_facets(memory, f.RUN, run.facets)
     of_uses = _facets_of_uses(memory, event, lineage)
     parents = _parents_of(memory, facets)
@@ -110,7 +111,7 @@ def _changes_of_design(event: Event, job: Job, stamp: Stamp, memory: Memory) -> 
     if event.inputs is None and event.outputs is None and not lineage.uses:
         facets_seen = FacetsSeen(job_id, f.JOB, at, lineage.facets)
         return EventChanges([lineage.job.between(at, at, 0, 0), facets_seen], lineage.redacted)
-    design_id = id_of("design", str(job_id), str(at))
+    design_id = id_of("design", *own_job_name(job.namespace, job.name), str(at))
     of_uses = _facets_of_uses(memory, event, lineage)
     changes: list[EventChange] = [
         RunSeen(design_id, "", job_id, at, stamp.hash, 0, at, at, design=1),
@@ -283,9 +284,9 @@ def _parents(memory: Memory, facet: f.Parent) -> Parents:
 
 
 def _mention(memory: Memory, named: f.Root) -> tuple[JobSeen, tuple[int, str]]:
-    job = memory.job(named.job.namespace, named.job.name)
-    run_id = named.run.run_id
-    return job, (memory.run(run_id, job.namespace, job.name), run_name(run_id))
+    job, run_id = named.job, named.run.run_id
+    run = memory.run(run_id, job.namespace, job.name), run_name(run_id)
+    return memory.job(job.namespace, job.name), run
 
 
 def _size_of_parents(parents: Parents) -> int:

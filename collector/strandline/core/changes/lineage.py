@@ -27,7 +27,7 @@ from strandline.core.changes.rows import AliasSet, Change, EdgeSet, FacetsSeen, 
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage.events import Dataset, Event, Job
 from strandline.core.openlineage.facets import Facet
-from strandline.core.openlineage.names import is_delta_log
+from strandline.core.openlineage.names import is_delta_log, own_job_name
 
 _NO_TYPE = f.JobType()
 
@@ -134,7 +134,8 @@ def _lineage(memory: Memory, content: _Content) -> JobLineage:
     # An RDD's job without datasets is a part of a statement that reports itself.
     is_part = spark and (kind.job_type or "").upper() == "RDD_JOB" and not has_datasets
     is_noise = is_part or (has_datasets and not uses)
-    has_other_name = (job.namespace, job.name) != (content.namespace, content.name)
+    sent_name = content.namespace, content.name
+    has_other_name = own_job_name(*sent_name) != sent_name
     return JobLineage(
         job,
         int(is_noise),

@@ -12,7 +12,6 @@ from strandline.core.changes.rows import DatasetSeen, JobSeen
 from strandline.core.openlineage.events import emptied
 from strandline.core.openlineage.facets import NO_FACETS, Facet, Facets, facet_of
 from strandline.core.openlineage.names import (
-    LONGEST_NAMESPACE,
     Naming,
     id_of,
     namespace_id,
@@ -20,7 +19,6 @@ from strandline.core.openlineage.names import (
     place_of,
     run_id_of,
     shared_run_id_of,
-    stored_name,
 )
 from strandline.core.redaction.json import has_secret
 
@@ -171,12 +169,12 @@ class Memory:
         cached: JobSeen | None = self._names.get((namespace, name))
         if cached is not None:
             return cached
-        stored = stored_name(namespace, LONGEST_NAMESPACE), stored_name(name)
+        stored = self.naming.job_name_of(namespace, name)
         job = JobSeen(id_of("job", *stored), namespace_id(stored[0]), *stored, None, None)
         return self._names.put((namespace, name), job, _places(namespace, name))
 
     def run(self, run_id: str, namespace: str, job: str) -> int:
-        """Return the id of a run."""
+        """Return the id of a run; the names are its job's in the event."""
         key = (run_id, namespace, job)
         id_: int | None = self._names.get(key)
         if id_ is None:

@@ -20,7 +20,7 @@ from strandline.core.changes.memory import Memory
 from strandline.core.changes.rows import ParentIds, RunParent, RunQuery, RunSeen
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage import run_states as states
-from strandline.core.openlineage.names import key_text, run_id_of
+from strandline.core.openlineage.names import id_of, key_text, own_job_name, run_id_of
 
 NAMESPACE = UUID("b2b2b1a0-7a42-4c0e-9d0f-5f7c1a9c6a10")  # of the ids that queries' runs are given
 NAMED, BY_SINK, BY_ID = 2, 1, 0
@@ -88,7 +88,6 @@ def query_seen(
     """
     rank, name = _name_of(batch, context, uses)
     job = memory.job(context.namespace, name)
-    any_name = memory.job(context.namespace, _by_id(batch))
     application_run = context.parents.parent_run_id if context.parents else ""
     run_id = str(uuid5(NAMESPACE, f"{application_run}/{batch.query_id}"))
     query = run_id_of(run_id, "", "")
@@ -112,7 +111,7 @@ def query_seen(
         run_id=context.run_id,
         query_id=batch.query_id,
         batch_id=batch.batch_id,
-        job_id=any_name.id,
+        job_id=id_of("job", *own_job_name(context.namespace, _by_id(batch))),
         owner_id=query,
         rank=batch.rank,
         at=at,

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
+from strandline.core.job_families import pattern_of
 from strandline.core.redaction.text import redact_text
 
 # Schemes whose names are tables: database.table or catalog.database.table.
@@ -95,12 +96,14 @@ class TableName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """The naming of datasets.
+    """The naming of datasets and jobs.
 
-    `strip` holds regular expressions whose matches are cut out of names that are paths.
+    `strip` holds regular expressions whose matches are cut out of names that are paths. `families`
+    holds (namespace, pattern) of the jobs that are one job, called by their pattern.
     """
 
     strip: tuple[re.Pattern[str], ...] = ()
+    families: frozenset[tuple[str, str]] = frozenset()
 
     def name_of(
         self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False
@@ -118,6 +121,14 @@ class Naming:
         for pattern in self.strip if "/" in name else ():
             name = pattern.sub("", name) or name
         return stored_name(namespace, LONGEST_NAMESPACE), shortened(name)
+
+    def job_name_of(self, namespace: str, name: str) -> tuple[str, str]:
+        """Namespace and name of a job as they are stored."""
+        own_name = own_job_name(namespace, name)
+        if not self.families:
+            return own_name
+        family = own_name[0], pattern_of(own_name[1])
+        return family if family in self.families else own_name
 
 
 def _remembered(maxsize: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
@@ -149,6 +160,11 @@ def stored_name(name: str, longest: int = LONGEST_NAME) -> str:
     return shortened(clean(bare(name)), longest)
 
 
+def own_job_name(namespace: str, name: str) -> tuple[str, str]:
+    """Return namespace and name of a job as they are stored if it is joined with no others."""
+    return stored_name(namespace, LONGEST_NAMESPACE), stored_name(name)
+
+
 def shortened(name: str, longest: int = LONGEST_NAME) -> str:
     """Return a name that fits into an address: a hash replaces the rest of a longer one.
 
@@ -162,9 +178,11 @@ def shortened(name: str, longest: int = LONGEST_NAME) -> str:
     return f"{name[:800]}~{id_of('text', name):016x}"
 
 
-def naming_of(patterns: Sequence[str]) -> Naming:
+def naming_of(
+    patterns: Sequence[str], families: Iterable[tuple[str, str]] = frozenset()
+) -> Naming:
     """Return a Naming of regular expressions as text; raise re.error for an invalid one."""
-    return Naming(tuple(re.compile(pattern) for pattern in patterns))
+    return Naming(tuple(re.compile(pattern) for pattern in patterns), frozenset(families))
 
 
 _EMPTY_HASH = blake2b(digest_size=8)
@@ -196,19 +214,20 @@ def namespace_id(namespace: str) -> int:
 def run_id_of(run_id: str, namespace: str, job: str) -> int:
     """Return the id of a run.
 
-    A UUID is its own identity in any spelling, any other text only within its job.
+    A UUID is its own identity in any spelling, any other text only within its job, by that job's
+    own name: joining jobs joins no runs.
     """
     if _UUID.fullmatch(run_id):
         return id_of("run", run_id)
     try:
         return id_of("run", str(UUID(run_id)))
     except ValueError:
-        return id_of("run", bare(run_id), namespace, job)
+        return id_of("run", bare(run_id), *own_job_name(namespace, job))
 
 
 def shared_run_id_of(id_: int, namespace: str, job: str) -> int:
     """Return the id of one job's run where several jobs reported the run of this id."""
-    return id_of("shared run", str(id_), namespace, job)
+    return id_of("shared run", str(id_), *own_job_name(namespace, job))
 
 
 def run_ids_of(run_id: str, namespace: str, job: str) -> tuple[int, int]:

@@ -121,7 +121,7 @@ class Matcher:
     def _is_among(self, event: Event, run_ids: set[int]) -> bool:
         if event.run is None or event.job is None:
             return False
-        job = self._memo.job(event.job.namespace, event.job.name)
+        job = event.job
         return not run_ids.isdisjoint(run_ids_of(event.run.run_id, job.namespace, job.name))
 
     def _is_of_run(self, event: Event) -> bool:

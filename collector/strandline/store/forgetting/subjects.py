@@ -99,9 +99,7 @@ class Target:
         return Texts(namespaces, dotted=True, members=_with_namespace(self.names))
 
     def _is_run(self, run: str, namespace: str, job: str) -> bool:
-        return not self.run_ids.isdisjoint(
-            run_ids_of(run, stored_name(namespace, LONGEST_NAMESPACE), stored_name(job))
-        )
+        return not self.run_ids.isdisjoint(run_ids_of(run, namespace, job))
 
     def _is_job(self) -> Callable[[str, str], bool]:
         @lru_cache(10_000)
