@@ -21,7 +21,7 @@ from strandline.core.changes.extraction import Stamp
 from strandline.core.changes.lineage import EventChange
 from strandline.core.changes.rows import FOLDS, Change
 from strandline.core.openlineage.events import decoded
-from strandline.core.openlineage.names import naming_of
+from strandline.core.openlineage.names import DEFAULT_NAMING, Naming
 from strandline.store.ingest.take import no_search_for_cycles
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
@@ -61,13 +61,15 @@ def kind_of(table: str) -> type[Change]:
 
 
 def parts_of(
-    events: Iterable[ArchivedEvent], patterns: Sequence[str], shared_runs: Collection[int] = ()
+    events: Iterable[ArchivedEvent],
+    naming: Naming = DEFAULT_NAMING,
+    shared_runs: Collection[int] = (),
 ) -> Iterator[Parts]:
     """Yield the rows that events leave, folded as far as they come together.
 
     What is no event gives a part of `REFUSED`.
     """
-    caches = Caches(naming_of(patterns))
+    caches = Caches(naming)
     caches.memory.share_runs(shared_runs)
     remaining = iter(events)
     while some := list(islice(remaining, AT_ONCE)):

@@ -23,6 +23,7 @@ import zstandard
 from sqlalchemy import Connection, Engine, select
 
 from strandline.core.changes.rows import FOLDS
+from strandline.core.openlineage.names import Naming, naming_of
 from strandline.errors import RefusedError
 from strandline.history.parts import (
     KNOWN,
@@ -46,7 +47,13 @@ from strandline.store.schema.relation_tables import RUN_VIEWS, TEMPLATES
 from strandline.store.schema.run_tables import runs, shared_runs
 from strandline.store.search.upkeep import begin_anew, fill_index
 from strandline.store.sql.indexes import without_indexes
-from strandline.store.sql.shared_settings import agree, agreed, strip_patterns
+from strandline.store.sql.shared_settings import (
+    agree,
+    agree_on_families,
+    agreed,
+    agreed_naming,
+    strip_patterns,
+)
 from strandline.store.sql.upsert import upsert
 
 if TYPE_CHECKING:
@@ -74,13 +81,19 @@ TABLES = sorted(
 class NameRules(NamedTuple):
     """The rules about names that no single event states.
 
-    Patterns that are cut out of paths, names that were joined by hand, and run ids that several
-    jobs reported.
+    Patterns that are cut out of paths, names that were joined by hand, run ids that several jobs
+    reported, and families of jobs that are joined.
     """
 
     patterns: Sequence[str] = ()
     joined: Sequence[tuple[tuple[str, str], tuple[str, str]]] = ()
     shared_runs: Sequence[int] = ()
+    families: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def naming(self) -> Naming:
+        """The naming of datasets and jobs."""
+        return naming_of(self.patterns, self.families)
 
 
 NO_NAMES = NameRules()
@@ -97,7 +110,9 @@ class Rebuilt(NamedTuple):
 def names_of(connection: Connection) -> NameRules:
     """Return the names of a live store, for a rebuild that shall equal it."""
     shared = connection.scalars(select(shared_runs.c.id)).all()
-    return NameRules(strip_patterns(connection), list(aliases_by_hand(connection)), shared)
+    families = agreed_naming(connection).families
+    joined = list(aliases_by_hand(connection))
+    return NameRules(strip_patterns(connection), joined, shared, families)
 
 
 def rebuild(
@@ -111,6 +126,7 @@ def rebuild(
     with target.begin() as connection:
         _begin(connection, source)
         apply_patterns(connection, names.patterns)
+        agree_on_families(connection, names.families)
         note_shared_runs(connection, names.shared_runs)
         begin_anew(connection)
     archived = read_archive(spark, source)
@@ -206,7 +222,7 @@ def sorted_rows(
     """
     from pyspark.storagelevel import StorageLevel
 
-    make = partial(_make, tuple(names.patterns), tuple(names.shared_runs))
+    make = partial(_make, names.naming, tuple(names.shared_runs))
     rows = events.mapInArrow(make, ROWS).persist(StorageLevel.DISK_ONLY)
     try:
         ranges = rows.repartitionByRange(partitions, "table", "key")
@@ -219,11 +235,11 @@ def sorted_rows(
 
 
 def _make(
-    patterns: Sequence[str], shared_runs: Sequence[int], batches: Iterator[pa.RecordBatch]
+    naming: Naming, shared_runs: Sequence[int], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    for parts in parts_of(map(ArchivedEvent._make, _rows(batches)), patterns, shared_runs):
+    for parts in parts_of(map(ArchivedEvent._make, _rows(batches)), naming, shared_runs):
         for table, rows in parts.items():
             for start in range(0, len(rows), EVENTS_AT_ONCE):
                 keys, packed = zip(*rows[start : start + EVENTS_AT_ONCE], strict=True)

@@ -88,16 +88,14 @@ def without_ways(parts: Parts) -> tuple[Parts, dict[tuple[int, str, int], tuple[
 @pytest.mark.parametrize("seed", range(6))
 def test_folding_is_associative(seed: int) -> None:
     events = recorded()
-    whole = fold(list(parts_of(events, ())))
+    whole = fold(list(parts_of(events)))
     assert set(whole) > {"runs", "run_relations", "facets", "snapshots", KNOWN}
     chance = random.Random(seed)
     chance.shuffle(events)
     again = [*events, *chance.choices(events, k=40)]
 
     pieces = [
-        part
-        for start in range(0, len(again), 37)
-        for part in parts_of(again[start : start + 37], ())
+        part for start in range(0, len(again), 37) for part in parts_of(again[start : start + 37])
     ]
     while len(pieces) > 1:  # two at a time, in any order
         chance.shuffle(pieces)
@@ -109,7 +107,7 @@ def test_folding_is_associative(seed: int) -> None:
 
 def test_pages_have_one_row_a_key_in_the_order_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts_module, "PER_PAGE", 5)
-    pieces = [part for seed in range(2) for part in parts_of(recorded()[seed::2], ())]
+    pieces = [part for seed in range(2) for part in parts_of(recorded()[seed::2])]
     rows = [(table, *row) for piece in pieces for table, found in piece.items() for row in found]
 
     pages = list(pages_of(sorted(rows, key=itemgetter(0, 1))))
@@ -145,7 +143,7 @@ def test_invalid_archived_event_is_reported_and_affects_no_other() -> None:
     good = recorded()[0]
     decoded(good.body)
 
-    (parts,) = parts_of([ArchivedEvent(b"\1" * 16, BEGIN, b"{"), good], ())
+    (parts,) = parts_of([ArchivedEvent(b"\1" * 16, BEGIN, b"{"), good])
 
     assert [key for key, _ in parts[REFUSED]] == [b"\1" * 16]
     assert [key for key, _ in parts[KNOWN]] == [good.hash]

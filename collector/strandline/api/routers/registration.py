@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from strandline.api.http.route import Route, refused
 from strandline.api.http.session import IngestSession, ReadSession
 from strandline.api.writer.senders import refuse_group
-from strandline.core.openlineage.names import TableName, bare, id_of, stored_name
+from strandline.core.openlineage.names import TableName, bare, id_of
 from strandline.core.versions.facts import Fact, JobRegistered, JobRetired
 from strandline.core.versions.model import Model
 from strandline.core.versions.registration import refuse_registration
@@ -21,6 +21,7 @@ from strandline.core.versions.strong_weak import Reading, strong, weak
 from strandline.questions.parameters import Text, Word
 from strandline.questions.versions import RegisteredQuery, RetiredQuery
 from strandline.store.sql.engine import read_from
+from strandline.store.sql.shared_settings import agreed_naming
 from strandline.store.versions.answers import with_latest
 from strandline.store.versions.fact_log import manage
 from strandline.store.versions.live_writers import refuse_live_writers
@@ -54,9 +55,9 @@ def register(
     session: IngestSession,
 ) -> None:
     """Register a table that a job reads or writes; it is shown once a run has started."""
-    announced = _as_in_events(query.namespace, job)
 
     def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
+        announced = agreed_naming(connection).job_name_of(query.namespace, job)
         target = table_to_register(connection, model, _place(catalog, database, table))
         group = bare(query.group) if query.group else None
         if group:
@@ -79,9 +80,9 @@ def register(
 @router.delete("/unregister/{jobID:name}", status_code=204, responses=refused(404))
 def unregister(job: Job, query: Annotated[RetiredQuery, InQuery()], session: IngestSession) -> None:
     """Retire a job: it no longer blocks versions, and no longer pins what it reads."""
-    retired = _as_in_events(query.namespace, job)
 
-    def decide(_: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
+    def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
+        retired = agreed_naming(connection).job_name_of(query.namespace, job)
         called = job_called(model, retired, session.access)
         return [JobRetired(called, now, "unregistered")], None
 
@@ -111,11 +112,6 @@ def get_version(
         (answer,) = with_latest(connection, tracked, [named])
     barrier = answer.barrier if isinstance(answer, Reading) else None
     return {"version": barrier, "snapshotId": answer.snapshot}
-
-
-def _as_in_events(namespace: str, name: str) -> tuple[str, str]:
-    """Return the job as its events would name it: no secrets, no longer than a name may be."""
-    return stored_name(namespace), stored_name(name)
 
 
 def _place(*parts: str) -> TableName:

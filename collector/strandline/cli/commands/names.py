@@ -1,4 +1,4 @@
-"""`strandline names`: which names are one dataset; `strip` parts of paths, or `join` two names.
+"""`strandline names`: names that are one dataset or job; strip parts of paths, or join names.
 
 Tried first, then applied.
 """
@@ -13,6 +13,7 @@ from strandline.cli.open_store import existing_store
 from strandline.core.job_families import JobFamily, families_of
 from strandline.errors import ParameterError
 from strandline.settings import Settings
+from strandline.store.ingest.job_names import apply_families, planned_families
 from strandline.store.ingest.name_patterns import (
     Renaming,
     apply_alias,
@@ -23,7 +24,7 @@ from strandline.store.ingest.name_patterns import (
 from strandline.store.lineage.joined_names import JoinedNames, joined_count, joined_names
 from strandline.store.schema.run_tables import jobs
 from strandline.store.sql.engine import reading
-from strandline.store.sql.shared_settings import strip_patterns
+from strandline.store.sql.shared_settings import agreed_naming, strip_patterns
 
 NAMED = (("namespace", "name"), ("other_namespace", "other_name"))
 
@@ -34,7 +35,7 @@ def run(options: Namespace, settings: Settings) -> int:
     try:
         if options.kind is None:
             return _list(engine, options)
-        if options.kind == "jobs":
+        if options.kind == "jobs" and not options.patterns:
             return _list_families(engine, options)
         with engine.begin() as connection:
             plan = _plan(connection, options)
@@ -43,15 +44,13 @@ def run(options: Namespace, settings: Settings) -> int:
     finally:
         engine.dispose()
     rows = [
-        {"namespace": rule.namespace, "name": rule.name, "becomes": rule.stripped} for rule in plan
+        {"namespace": named.namespace, "name": named.name, "becomes": named.new_name}
+        for named in plan
     ]
-    if not tell_list(
-        options,
-        {"applied": options.apply, "datasets": rows},
-        rows,
-        columns=("namespace", "name", "becomes"),
-    ):
-        show(_lines(plan, is_applied=options.apply))
+    kind = "jobs" if options.kind == "jobs" else "datasets"
+    answer = {"applied": options.apply, kind: rows}
+    if not tell_list(options, answer, rows, columns=("namespace", "name", "becomes")):
+        show(_lines(plan, kind.removesuffix("s"), is_applied=options.apply))
     return 0
 
 
@@ -59,6 +58,7 @@ def _list(engine: Engine, options: Namespace) -> int:
     """Print the patterns, and the datasets that have several names."""
     with reading(engine).connect() as connection:
         patterns = strip_patterns(connection)
+        families = sorted(agreed_naming(connection).families)
         joined, more = joined_names(connection, options.limit)
         count = joined_count(connection)
     rows = [
@@ -69,17 +69,26 @@ def _list(engine: Engine, options: Namespace) -> int:
         }
         for alias in joined
     ]
-    answer = {"patterns": patterns, "datasets": rows, "complete": more is None}
+    answer = {
+        "patterns": patterns,
+        "families": [{"namespace": namespace, "pattern": name} for namespace, name in families],
+        "datasets": rows,
+        "complete": more is None,
+    }
     cut = "" if more is None else f"the first {len(rows)}; --limit shows more"
     if not tell_list(options, answer, rows, cut, ("namespace", "name", "alsoCalled")):
-        show(_listed(patterns, joined, count, more))
+        lines = [f"joined jobs: {namespace} {pattern}" for namespace, pattern in families]
+        show([*lines, *_listed(patterns, joined, count, more)])
     return 0
 
 
 def _list_families(engine: Engine, options: Namespace) -> int:
-    """Print the families of job names."""
+    """Print the families of job names, of a namespace if one is named."""
+    query = select(jobs.c.namespace, jobs.c.name)
+    if options.namespace is not None:
+        query = query.where(jobs.c.namespace == options.namespace)
     with reading(engine).connect() as connection:
-        named = connection.execute(select(jobs.c.namespace, jobs.c.name)).all()
+        named = connection.execute(query).all()
     families = families_of((row.namespace, row.name) for row in named)
     rows = [
         {
@@ -140,6 +149,11 @@ def _plan(connection: Connection, options: Namespace) -> list[Renaming]:
         if options.apply:
             apply_patterns(connection, options.patterns)
         return plan
+    if options.kind == "jobs":
+        plan = planned_families(connection, options.namespace, options.patterns)
+        if options.apply:
+            apply_families(connection, options.namespace, options.patterns)
+        return plan
     first, other = (
         (getattr(options, namespace), getattr(options, name)) for namespace, name in NAMED
     )
@@ -149,8 +163,8 @@ def _plan(connection: Connection, options: Namespace) -> list[Renaming]:
     return plan
 
 
-def _lines(plan: list[Renaming], *, is_applied: bool) -> list[str]:
-    lines = [f"{rule.namespace} {rule.name} -> {rule.stripped}" for rule in plan] or [
-        "no dataset changes its name"
+def _lines(plan: list[Renaming], kind: str, *, is_applied: bool) -> list[str]:
+    lines = [f"{named.namespace} {named.name} -> {named.new_name}" for named in plan] or [
+        f"no {kind} changes its name"
     ]
     return lines if is_applied or not plan else [*lines, "nothing is changed yet: say --apply"]

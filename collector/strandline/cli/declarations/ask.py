@@ -240,8 +240,17 @@ def names_arguments(parser: ArgumentParser) -> None:
     join = kinds.add_parser("join", help="join two names of one dataset")
     for name in ("namespace", "name", "other_namespace", "other_name"):
         join.add_argument(name)
-    kinds.add_parser("jobs", help="list jobs whose names differ only in a date, an id or a number")
-    for command in (strip, join):
+    jobs = kinds.add_parser(
+        "jobs", help="list or join jobs whose names differ only in a date, an id or a number"
+    )
+    jobs.add_argument("namespace", nargs="?", help="the namespace of the jobs")
+    jobs.add_argument(
+        "patterns",
+        nargs="*",
+        metavar="PATTERN",
+        help="join the jobs of these names, such as 'daily_{date}', also those to come",
+    )
+    for command in (strip, join, jobs):
         command.add_argument(
             "--apply", action="store_true", help="apply the change; otherwise only print it"
         )
@@ -339,7 +348,7 @@ COMMANDS = (
     ),
     Command(
         "names",
-        "list, strip or join names of one dataset; changes nothing without --apply",
+        "list, strip or join names of one dataset or job; changes nothing without --apply",
         "names:run",
         names_arguments,
     ),

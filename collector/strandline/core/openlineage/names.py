@@ -131,6 +131,9 @@ class Naming:
         return family if family in self.families else own_name
 
 
+DEFAULT_NAMING = Naming()
+
+
 def _remembered(maxsize: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
     """Return an lru_cache for functions of a name that keeps no long ones.
 
@@ -178,9 +181,7 @@ def shortened(name: str, longest: int = LONGEST_NAME) -> str:
     return f"{name[:800]}~{id_of('text', name):016x}"
 
 
-def naming_of(
-    patterns: Sequence[str], families: Iterable[tuple[str, str]] = frozenset()
-) -> Naming:
+def naming_of(patterns: Sequence[str], families: Iterable[tuple[str, str]] = frozenset()) -> Naming:
     """Return a Naming of regular expressions as text; raise re.error for an invalid one."""
     return Naming(tuple(re.compile(pattern) for pattern in patterns), frozenset(families))
 

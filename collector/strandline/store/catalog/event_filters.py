@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Table, func, select
 from strandline.core.access.granted import Access
 from strandline.core.changes.memory import Memory
 from strandline.core.openlineage.events import Event, decode
-from strandline.core.openlineage.names import naming_of, run_ids_of
+from strandline.core.openlineage.names import run_ids_of
 from strandline.errors import InvalidEventError, NotFoundError
 from strandline.store.catalog.filters import refuse_backward_span
 from strandline.store.catalog.lists import runs_called
@@ -24,7 +24,7 @@ from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.received_tables import raw_events
 from strandline.store.schema.run_tables import jobs, run_queries, runs
 from strandline.store.sql.id_lists import among
-from strandline.store.sql.shared_settings import strip_patterns
+from strandline.store.sql.shared_settings import agreed_naming
 
 NEVER = (1, 0)
 MOST_BATCHES = 100_000  # micro-batches of a streaming query's job
@@ -74,7 +74,7 @@ class Matcher:
 
     def __init__(self, connection: Connection, event_filter: EventFilter, access: Access) -> None:
         self._access = access
-        self._memo = Memory(naming_of(strip_patterns(connection)))
+        self._memo = Memory(agreed_naming(connection))
         self._asked = event_filter
         self._runs: set[int] | None = (
             {row.id for row in runs_called(connection, event_filter.run_id)}

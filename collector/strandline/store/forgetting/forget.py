@@ -14,7 +14,6 @@ from datetime import datetime
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import OperationalError
 
-from strandline.core.openlineage.names import naming_of
 from strandline.store.audit import Entry, note
 from strandline.store.forgetting.events import events_left, write
 from strandline.store.forgetting.facts import forget_facts
@@ -84,7 +83,7 @@ def _forget(connection: Connection, subject: Subject) -> Forgotten:
     lock(connection)
     raise_epoch(connection)
     target = target_of(connection, subject)
-    caches = Caches(naming_of(target.patterns))
+    caches = Caches(target.stored_names)
     caches.memory.share_runs(connection.scalars(select(shared_runs.c.id)).all())
     left = events_left(connection, target, caches.memory)
     own_runs = {

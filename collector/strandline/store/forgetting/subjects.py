@@ -7,28 +7,32 @@ jobs and datasets in it.
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Connection, not_, or_, select
 
 from strandline.core.forgotten import NamesToForget, Texts
+from strandline.core.openlineage.events import decoded
 from strandline.core.openlineage.names import (
+    DEFAULT_NAMING,
     LONGEST_NAMESPACE,
+    Naming,
     id_of,
     namespace_id,
-    naming_of,
+    own_job_name,
     run_id_of,
     run_ids_of,
     run_name,
     stored_name,
 )
 from strandline.errors import RefusedError
+from strandline.store.ingest.raw_events import events_of
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs, run_queries, runs
 from strandline.store.sql.id_lists import among
-from strandline.store.sql.shared_settings import strip_patterns
+from strandline.store.sql.shared_settings import agreed_naming
 
 Kind = Literal["job", "dataset", "run", "namespace", "event"]
 KINDS: tuple[Kind, ...] = ("job", "dataset", "run", "namespace", "event")
@@ -75,7 +79,7 @@ class Target:
     members: tuple[str, ...] = ()  # what texts call what is in a namespace
     run_names: frozenset[str] = frozenset()  # of the runs, in lower case
     run_uuids: frozenset[str] = frozenset()  # those of them that are no other job's
-    patterns: tuple[str, ...] = field(default=())  # what is stripped from names
+    stored_names: Naming = DEFAULT_NAMING  # how names are stored
 
     @property
     def naming(self) -> NamesToForget:
@@ -104,16 +108,14 @@ class Target:
     def _is_job(self) -> Callable[[str, str], bool]:
         @lru_cache(10_000)
         def is_job(namespace: str, name: str) -> bool:
-            stored = stored_name(namespace, LONGEST_NAMESPACE)
-            return (
-                namespace_id(stored) in self.namespace_ids
-                or id_of("job", stored, stored_name(name)) in self.job_ids
-            )
+            stored = self.stored_names.job_name_of(namespace, name)
+            is_inside = namespace_id(stored[0]) in self.namespace_ids
+            return is_inside or id_of("job", *stored) in self.job_ids
 
         return is_job
 
     def _is_dataset(self) -> Callable[[str, str], bool]:
-        naming = naming_of(self.patterns)
+        naming = self.stored_names
         forms = ((iceberg, streamed) for iceberg in (False, True) for streamed in (False, True))
         ways = tuple(forms)
 
@@ -138,7 +140,7 @@ class Target:
         uuids = {name for name in self.run_names if _UUID.fullmatch(name.encode())}
         hints |= self.run_names - uuids
         if (
-            self.patterns
+            self.stored_names != DEFAULT_NAMING
             or not (hints or uuids)
             or len(hints) > MOST_HINTS
             or any(len(word) >= CUT for word in (*self.words, *self.members))
@@ -169,7 +171,6 @@ def target_of(connection: Connection, subject: Subject) -> Target:
     What is not there has a target as well: it may be named in what was set aside.
     """
     target = _TARGETS[subject.kind](connection, subject)
-    patterns = tuple(strip_patterns(connection))
     named = select(runs.c.id, runs.c.run_id).where(
         or_(
             among(runs.c.id, target.get("run_ids", ())),
@@ -184,22 +185,42 @@ def target_of(connection: Connection, subject: Subject) -> Target:
     }
     return Target(
         **target,
-        patterns=patterns,
+        stored_names=agreed_naming(connection),
         run_names=frozenset(names.values()),
         run_uuids=frozenset(uuids),
     )
 
 
 def _job(connection: Connection, subject: Subject) -> dict[str, Any]:
-    stored = stored_name(subject.namespace, LONGEST_NAMESPACE), stored_name(subject.name)
+    naming = agreed_naming(connection)
+    own = own_job_name(subject.namespace, subject.name)
+    stored = naming.job_name_of(*own)
+    if stored != own:
+        raise RefusedError(
+            f"{own[1]!r} is joined with other jobs: forget its runs, or all of {stored[1]!r}",
+            code="joined",
+        )
+    names = {stored}
+    if stored in naming.families:
+        names |= _members_of(connection, naming, stored)
     ids = {id_of("job", *stored)}
     return {
         "job_ids": frozenset(ids),
         "run_ids": _batches_of(connection, ids),
-        "names": frozenset({stored}),
-        "words": (stored[1],),
+        "names": frozenset(names),
+        "words": tuple(sorted({name for _, name in names})),
         "dotted": True,
     }
+
+
+def _members_of(connection: Connection, naming: Naming, family: Name) -> set[Name]:
+    """Return the names in stored events of the jobs that are joined in this family."""
+    members = set()
+    for stored in events_of(connection):
+        job = decoded(stored.body).event.job
+        if job is not None and naming.job_name_of(job.namespace, job.name) == family:
+            members.add(own_job_name(job.namespace, job.name))
+    return members
 
 
 def _dataset(connection: Connection, subject: Subject) -> dict[str, Any]:
@@ -224,9 +245,9 @@ def _run(connection: Connection, subject: Subject) -> dict[str, Any]:
     query = select(runs.c.id).where(runs.c.run_id == name)
     ids = set(connection.scalars(query))
     if subject.name:
-        stored = stored_name(subject.namespace, LONGEST_NAMESPACE), stored_name(subject.name)
-        own, shared = run_ids_of(subject.id, *stored)
-        ids = {shared} if shared in ids else {own}
+        stored = agreed_naming(connection).job_name_of(subject.namespace, subject.name)
+        of_job = query.where(runs.c.job_id == id_of("job", *stored))
+        ids = set(connection.scalars(of_job)) or {run_ids_of(subject.id, *stored)[0]}
     if len(ids) > 1:
         raise RefusedError(
             f"{len(ids)} jobs have a run {subject.id}: name its job as well", code="ambiguous"

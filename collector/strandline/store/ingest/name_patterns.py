@@ -17,18 +17,18 @@ from strandline.core.openlineage.names import naming_of
 from strandline.store.ingest.labels import believed_aliases, label_names, lock, relabel
 from strandline.store.ingest.retention import keep_writers_out
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets
-from strandline.store.sql.shared_settings import agree_on_patterns, strip_patterns
+from strandline.store.sql.shared_settings import agree_on_patterns, agreed_naming, strip_patterns
 from strandline.store.sql.upsert import upsert
 
 
 class Renaming(NamedTuple):
-    """A dataset that would be known under another name."""
+    """A dataset or job that would be known under another name."""
 
     namespace: str
     name: str
-    stripped: str
+    new_name: str
     id: int
-    stripped_id: int
+    new_id: int
 
 
 def planned_patterns(connection: Connection, patterns: Sequence[str]) -> list[Renaming]:
@@ -41,7 +41,7 @@ def planned_patterns(connection: Connection, patterns: Sequence[str]) -> list[Re
     )
     joined = {(row.dataset_id, row.alias_id) for row in connection.execute(query)}
     plan = _renamings(connection, Memory(naming_of(_together(connection, patterns))))
-    return sorted(pattern for pattern in plan if (pattern.id, pattern.stripped_id) not in joined)
+    return sorted(dataset for dataset in plan if (dataset.id, dataset.new_id) not in joined)
 
 
 def apply_patterns(connection: Connection, patterns: Sequence[str]) -> int:
@@ -49,20 +49,16 @@ def apply_patterns(connection: Connection, patterns: Sequence[str]) -> int:
 
     Gives how many names were joined.
     """
-    keep_writers_out(
-        connection
-    )  # a batch that had begun would name datasets as before, and nobody would join them
+    # A batch that had begun would name datasets as before, and nobody would join them.
+    keep_writers_out(connection)
     lock(connection)
     together = _together(connection, patterns)
     memo = Memory(naming_of(together))
     plan = list(_renamings(connection, memo))
-    for pattern in plan:
-        _join(
-            connection,
-            DatasetAlias(pattern.id, pattern.stripped_id, PATTERN),
-            memo.dataset(pattern.namespace, pattern.stripped),
-        )
-    relabel(connection, {id_ for one in plan for id_ in (one.id, one.stripped_id)})
+    for dataset in plan:
+        alias = DatasetAlias(dataset.id, dataset.new_id, PATTERN)
+        _join(connection, alias, memo.dataset(dataset.namespace, dataset.new_name))
+    relabel(connection, {id_ for dataset in plan for id_ in (dataset.id, dataset.new_id)})
     agree_on_patterns(connection, together)
     return len(plan)
 
@@ -82,7 +78,7 @@ def _join(connection: Connection, alias: DatasetAlias, *named: DatasetSeen) -> N
 def apply_alias(connection: Connection, names: tuple[str, str], other: tuple[str, str]) -> None:
     """Let `one` also be called `other`."""
     lock(connection)
-    memo = Memory(naming_of(strip_patterns(connection)))
+    memo = Memory(agreed_naming(connection))
     first, second = memo.dataset(*names), memo.dataset(*other)
     _join(connection, DatasetAlias(first.id, second.id, BY_HAND), first, second)
     relabel(connection, {first.id, second.id})
@@ -108,7 +104,7 @@ def planned_alias(
 
     Nothing is changed.
     """
-    memo = Memory(naming_of(strip_patterns(connection)))
+    memo = Memory(agreed_naming(connection))
     first, second = memo.dataset(*one), memo.dataset(*other)
     names = [
         Name(*row)

@@ -3,8 +3,8 @@
 Every table comes out as it is, or one of the two is wrong.
 
 An event keeps its hash and its moment of receipt, so that even what depends on them is the same.
-What no event tells of goes along: the patterns that are cut out of paths, and names that were
-joined by hand.
+What no event tells of goes along: the patterns that are cut out of paths, families of jobs that
+are joined, and names that were joined by hand.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from strandline.core.openlineage.times import moment_of
 from strandline.store.ingest.name_patterns import aliases_by_hand, apply_alias, apply_patterns
 from strandline.store.ingest.raw_events import events_of
 from strandline.store.ingest.take import Caches, Record, take
-from strandline.store.sql.shared_settings import strip_patterns
+from strandline.store.sql.shared_settings import agree_on_families, agreed_naming, strip_patterns
 
 BATCH = 500
 
@@ -27,6 +27,7 @@ def replay(source: Connection, target: Engine, naming: Naming | None = None) -> 
     patterns = strip_patterns(source)
     with target.begin() as connection:
         apply_patterns(connection, patterns)
+        agree_on_families(connection, agreed_naming(source).families)
     caches = Caches(naming)
     count = 0
     for records in _batches(source):

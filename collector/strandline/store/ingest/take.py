@@ -6,7 +6,6 @@ another order, leaves the same rows.
 """
 
 import gc
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -214,7 +213,7 @@ def _begin(connection: Connection, records: Sequence[Record], caches: Caches) ->
             " set_config('plan_cache_mode', 'auto', true)"
         )
     settings = agreed(connection)
-    caches.renew(settings.get("epoch", ""), json.loads(settings.get("strip_patterns", "[]")))
+    caches.renew(settings)
     caches.exports = settings.get("exports", "")
     caches.notes_graph = is_written(settings)
     caches.has_renames = "has_renames" in settings

@@ -7,13 +7,14 @@ what the failed transaction wrote. Expiring deletes what other writers may know 
 store's epoch, which empties these.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
 
 from strandline.core.changes.facet_sets import SharedFacets
 from strandline.core.changes.memory import BoundedCache, Memory
-from strandline.core.openlineage.names import Naming, naming_of
+from strandline.core.openlineage.names import Naming
 from strandline.store.ingest.run_templates import RunTemplates
 from strandline.store.sql.compression import Compression
+from strandline.store.sql.shared_settings import naming_in
 
 KNOWN = 400_000
 SETS = 50_000
@@ -76,10 +77,11 @@ class Caches:
         self._pending_shared.clear()
         self.compression.references.discard()
 
-    def renew(self, epoch: str, patterns: Sequence[str]) -> None:
+    def renew(self, settings: Mapping[str, str]) -> None:
         """Forget everything if rows were expired since, or names are made in another way."""
+        epoch = settings.get("epoch", "")
         if epoch != self.epoch:
             self._stored = BoundedCache(KNOWN)
             self.compression.references.forget()
-            self.memory = Memory(self._own_naming or naming_of(patterns))
+            self.memory = Memory(self._own_naming or naming_in(settings))
             self.epoch = epoch

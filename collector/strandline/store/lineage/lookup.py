@@ -16,12 +16,12 @@ from typing import Any, NoReturn
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select
 
+from strandline.core.job_families import pattern_of
 from strandline.core.openlineage.names import (
     Naming,
     TableName,
     id_of,
     joined,
-    naming_of,
     parts_of,
     place_id,
     plain_spelling,
@@ -30,7 +30,7 @@ from strandline.errors import AmbiguousError, NotFoundError
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs
 from strandline.store.sql.id_lists import among_given
-from strandline.store.sql.shared_settings import strip_patterns
+from strandline.store.sql.shared_settings import agreed_naming
 
 MOST_SPLITS = 500  # a name has a few colons; one of thousands is no name
 MOST_CANDIDATES = 10
@@ -118,7 +118,7 @@ def node_called(connection: Connection, text: str) -> Node:
     for words, equal in _ways(text):
         if nodes := _called(connection, words, equal):
             return _the_one(nodes, text)
-    if nodes := _by_end_of_path(connection, text):
+    if nodes := _by_end_of_path(connection, text) or _families_with(connection, text):
         return _the_one(nodes, text)
     return _unknown(connection, "dataset or job", repr(text), text)
 
@@ -130,6 +130,8 @@ def job_called(connection: Connection, text: str) -> Node:
     for words, equal in _ways(text):
         if nodes := _nodes(connection, "job", select(jobs).where(equal(jobs.c.name, words))):
             return _the_one(nodes, text)
+    if nodes := _families_with(connection, text):
+        return _the_one(nodes, text)
     return _unknown(connection, "job", repr(text), text)
 
 
@@ -170,6 +172,13 @@ def _by_end_of_path(connection: Connection, text: str) -> list[Node]:
     return _datasets(connection, or_(*ends))
 
 
+def _families_with(connection: Connection, name: str) -> list[Node]:
+    """Return the jobs that are known under the pattern of this name."""
+    families = agreed_naming(connection).families
+    ids = [id_of("job", *family) for family in families if family[1] == pattern_of(name)]
+    return [node for _, node in _stored_under(connection, "job", ids)]
+
+
 def _placed(text: str, equal: Equal) -> ColumnElement[bool]:
     *before, table = parts_of(text)
     of_table = equal(datasets.c.table_name, table)
@@ -205,14 +214,17 @@ def _stored(
 ) -> list[tuple[str, Node]]:
     """(namespace, node) of the names that are known, as producers write them.
 
-    Then as what is stripped of them leaves them.
+    Then as what is stripped of them leaves them, or of a job as its family is called.
     """
     rows = _stored_under(
         connection, kind, [id_of(kind, *Naming().name_of(*name)) for name in names]
     )
-    if rows or kind == "job":
+    if rows:
         return rows
-    naming = naming_of(strip_patterns(connection))
+    naming = agreed_naming(connection)
+    if kind == "job":
+        ids = [id_of(kind, *naming.job_name_of(*name)) for name in names]
+        return _stored_under(connection, kind, ids)
     ids = [id_of(kind, *naming.name_of(*name)) for name in names]
     ids += [id_of(kind, *naming.name_of(*plain_spelling(*name))) for name in names]
     return _stored_under(connection, kind, ids)

@@ -12,11 +12,11 @@ from secrets import randbits
 from sqlalchemy import Connection, delete, exists, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
-from strandline.core.openlineage.names import id_of
 from strandline.store.graph.news import note_jobs
 from strandline.store.schema.annotation_tables import (
     DELETED,
     TAG_GIVEN,
+    annotation_id,
     annotation_log,
     annotations,
 )
@@ -53,8 +53,8 @@ class Note:
 
     @property
     def id(self) -> int:
-        """The same for every value: an entity has each tag once."""
-        return id_of("annotation", str(self.entity_id), str(self.kind), self.field, self.name)
+        """The same for every value."""
+        return annotation_id(self.entity_id, self.kind, self.field, self.name)
 
 
 @dataclass(slots=True)

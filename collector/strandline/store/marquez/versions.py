@@ -11,7 +11,7 @@ import orjson
 from sqlalchemy import Connection, Select, Subquery, exists, func, literal, select, union_all
 
 from strandline.core.changes.extraction import SINK
-from strandline.core.openlineage.names import id_of, naming_of, run_id_of
+from strandline.core.openlineage.names import id_of, run_id_of
 from strandline.errors import DamagedError
 from strandline.store.lineage.recent_runs import came_to_nothing, created_nothing, with_relations
 from strandline.store.lineage.run_state import run_owners
@@ -24,7 +24,7 @@ from strandline.store.schema.run_tables import runs
 from strandline.store.schema.snapshot_tables import snapshot_uses, snapshots
 from strandline.store.sql.compression import Expansion
 from strandline.store.sql.id_lists import among
-from strandline.store.sql.shared_settings import strip_patterns
+from strandline.store.sql.shared_settings import agreed_naming
 
 MOST_SEARCHED = 100_000  # versions among which one is looked for by its id
 Fields = list[dict[str, Any]]
@@ -134,7 +134,7 @@ def stated_facets(
         select(runs.c.received_at).distinct().where(among(runs.c.id, by_run), runs.c.streaming == 0)
     )
     names = set(groups_of(connection, {facets.dataset for facets in by_run.values()}))
-    naming, expansion = naming_of(strip_patterns(connection)), Expansion(connection)
+    naming, expansion = agreed_naming(connection), Expansion(connection)
     facets_of: dict[str, Mapping[str, Any]] = {}
     events = (
         select(raw_events)

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Select, func, select
 from strandline.core.changes.datasets import part_read
 from strandline.core.openlineage.events import Dataset, Event, decode
 from strandline.core.openlineage.facets import DATASET, Facet, Facets, Schema, facet_of
-from strandline.core.openlineage.names import Naming, id_of, naming_of
+from strandline.core.openlineage.names import Naming, id_of
 from strandline.errors import DamagedError, InvalidEventError
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.received_tables import raw_events
@@ -26,7 +26,7 @@ from strandline.store.sql.compression import Expansion, expand
 from strandline.store.sql.facet_rows import facet_rows, one_of
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.narrowed import access_of
-from strandline.store.sql.shared_settings import strip_patterns
+from strandline.store.sql.shared_settings import agreed_naming
 
 Types = Mapping[str, str]  # of each column its type; one inside of another is called outer.inner
 
@@ -217,7 +217,7 @@ def _stated_by(
     if not names or not access_of(connection).everything:
         return {}
     most = MOST_READ if most is None else most
-    sought = _Sought(moment, names, naming_of(strip_patterns(connection)))
+    sought = _Sought(moment, names, agreed_naming(connection))
     rows = connection.execute(_events(moment, most).execution_options(yield_per=AT_ONCE))
     for read, (row, body) in enumerate(Expansion(connection).expanded(rows)):
         if sought.is_settled(row.received_at):

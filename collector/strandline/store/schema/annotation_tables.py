@@ -2,6 +2,7 @@
 
 from sqlalchemy import Index, Table
 
+from strandline.core.openlineage.names import id_of
 from strandline.store.schema.columns import (
     code_column,
     id_column,
@@ -12,6 +13,13 @@ from strandline.store.schema.columns import (
 )
 
 TAG_GIVEN, DELETED = 1, 2
+
+
+def annotation_id(entity_id: int, kind: int, field: str, name: str) -> int:
+    """Return the id of an annotation, the same for every value: an entity has each tag once."""
+    return id_of("annotation", str(entity_id), str(kind), field, name)
+
+
 annotations = Table(
     "annotations",
     metadata,

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, select
 
 from strandline.core.access.granted import Access
+from strandline.core.job_families import pattern_of
 from strandline.core.openlineage.names import TableName, id_of
 from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
@@ -85,14 +86,19 @@ def table_to_register(connection: Connection, model: Model, place: TableName) ->
 
 
 def job_called(model: Model, job: Job, access: Access) -> Job:
-    """The tracked or registered job that `access` sees, or a NotFoundError with candidates."""
+    """The tracked or registered job that `access` sees, or a NotFoundError with candidates.
+
+    A job that is joined with others is tracked under the pattern of their names.
+    """
+    joined = job[0], pattern_of(job[1])
     jobs = [
         one
         for one in (*model.places, *model.registered)
-        if one[1] == job[1] and access.allows(one[0])
+        if one[1] in (job[1], joined[1]) and access.allows(one[0])
     ]
-    if job in jobs:
-        return job
+    for known in (job, joined):
+        if known in jobs:
+            return known
     near = sorted(f"job:{job[0]}:{job[1]}" for job in jobs)
     raise NotFoundError(f"no tracked job is called {job[1]!r} in namespace {job[0]!r}", near)
 
