@@ -103,3 +103,46 @@ def test_families_of_jobs_are_listed(engine: Engine, capsys: pytest.CaptureFixtu
         "daily_{date}  (2 jobs, such as daily_2026-11-26)",
         "etl_v{number}  (2 jobs, perhaps different jobs, such as etl_v1)",
     ]
+
+
+def test_families_of_jobs_are_joined_after_a_dry_run(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = ("daily_2026-11-26", "daily_2026-11-27", "report")
+    store(engine, [event("START", run, name) for run, name in enumerate(named, 1)])
+
+    assert names(engine, "jobs", "tests", "daily_{date}") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "tests daily_2026-11-26 -> daily_{date}",
+        "tests daily_2026-11-27 -> daily_{date}",
+        "nothing is changed yet: say --apply",
+    ]
+    assert rows(engine, "SELECT count(*) FROM jobs") == [(3,)]
+
+    assert names(engine, "jobs", "tests", "daily_{date}", "--apply", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["jobs"][0] == {
+        "namespace": "tests",
+        "name": "daily_2026-11-26",
+        "becomes": "daily_{date}",
+    }
+    store(engine, [event("START", 4, "daily_2026-11-28")])
+    assert rows(engine, "SELECT name FROM jobs") == [("daily_{date}",), ("report",)]
+
+    assert names(engine, "jobs", "tests", "daily_{date}") == 0
+    assert names(engine, "jobs", "tests") == 0
+    assert names(engine) == 0
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "no job changes its name",
+        "no names of jobs differ only in a date, an id or a number",
+        "joined jobs: tests daily_{date}",
+    ]
+
+
+def test_a_text_that_is_no_pattern_is_rejected(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = make_engine(sqlite_url)
+
+    assert names(engine, "jobs", "tests", "daily") != 0
+    assert "'daily' is not a pattern of job names" in capsys.readouterr().err
+    engine.dispose()

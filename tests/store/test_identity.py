@@ -331,7 +331,7 @@ def test_patterns_can_be_previewed(engine: Engine) -> None:
 
     with engine.begin() as connection:
         plan = planned_patterns(connection, [r"/\d{4}-\d\d-\d\d$"])
-        assert [(one.name, one.stripped) for one in plan] == [
+        assert [(one.name, one.new_name) for one in plan] == [
             ("/lake/t/2026-11-20", "/lake/t"),
             ("/lake/t/2026-11-21", "/lake/t"),
         ]
@@ -381,7 +381,7 @@ def test_joins_can_be_previewed(engine: Engine) -> None:
     with engine.begin() as connection:
         plan = planned_alias(connection, ("file", "/copy"), ("hdfs://lake", "/lake/bank.db/a"))
 
-    assert [(one.name, one.stripped) for one in plan] == [("/copy", "/lake/bank.db/a")]
+    assert [(one.name, one.new_name) for one in plan] == [("/copy", "/lake/bank.db/a")]
     assert rows(engine, "SELECT count(*) FROM dataset_aliases") == [(1,)]
 
 
@@ -394,7 +394,7 @@ def test_preview_considers_deleted_symlinks(engine: Engine) -> None:
         plan = planned_alias(connection, ("hive://lake", "db.a"), ("file", "/q"))
         apply_alias(connection, ("hive://lake", "db.a"), ("file", "/q"))
 
-    assert [(one.name, one.stripped) for one in plan] == [("db.a", "/q")]
+    assert [(one.name, one.new_name) for one in plan] == [("db.a", "/q")]
     joined = "SELECT d.name, c.name FROM datasets d JOIN datasets c ON c.id = d.canonical_id AND c.id <> d.id"
     assert rows(engine, joined) == [("db.a", "/q")]
 
