@@ -22,7 +22,10 @@ from worlds.builders import (
 
 
 def events_with_new_names(number: int) -> list[Json]:
-    """A batch run with its parent, a micro-batch, and a design, of names that come only here."""
+    """A batch run with its parent, a micro-batch, and a design, of names that come only here.
+
+    The run also commits to its own table, and to a table that all of them write.
+    """
     space = f"hive://lake{number}"
     read = dataset(
         f"bank.read{number}",
@@ -37,6 +40,10 @@ def events_with_new_names(number: int) -> list[Json]:
         symlinks=symlink(f"bank.written{number}", space),
         columnLineage={"fields": {"total": {"inputFields": [origin]}}},
         lifecycleStateChange={"lifecycleStateChange": "CREATE"},
+        own=snapshot(f"9{number}"),
+    )
+    shared = dataset(
+        "bank.shared", columnLineage={"fields": {f"total{number}": {"inputFields": [origin]}}}
     )
     above = parent(10_000 + number, f"dag{number}")
     return [
@@ -45,7 +52,7 @@ def events_with_new_names(number: int) -> list[Json]:
             "COMPLETE",
             number,
             f"job{number}",
-            outputs=[written],
+            outputs=[written, shared],
             facets=above,
             job_facets={"sql": {"query": f"SELECT column{number}"}},
         ),

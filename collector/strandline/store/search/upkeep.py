@@ -3,7 +3,7 @@
 `fill_index` writes them whole after a rebuild.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -16,6 +16,7 @@ from sqlalchemy import (
     Table,
     bindparam,
     delete,
+    exists,
     insert,
     select,
     text,
@@ -25,7 +26,7 @@ from strandline.core.changes.compact import Rows
 from strandline.core.changes.rows import DatasetSeen, EdgesUsed, JobSeen
 from strandline.core.openlineage.facets import DATASET, JOB, RUN
 from strandline.store.schema.dataset_tables import datasets
-from strandline.store.schema.relation_tables import edge_uses
+from strandline.store.schema.relation_tables import run_templates, template_edges
 from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.schema.search_tables import search_names, search_texts
 from strandline.store.search.changed_facets import FacetPlace
@@ -117,27 +118,24 @@ def _with_ids(table: Table) -> Select[Any]:
     return select(table.c.id).where(among_given(table.c.id, "ids"))
 
 
-def _new_sinks(
-    connection: Connection, rows: Rows, is_new: IsNew, new: Collection[int]
-) -> Iterator[int]:
-    """Yield the datasets into which a run makes a new set of edges."""
-    for sink, set_hash in {
-        (edges_used.sink_id, edges_used.set_hash) for edges_used in rows.of(EdgesUsed)
-    }:
-        if is_new("edges sought", (sink, set_hash)) and (
-            sink in new or not _is_used(connection, sink, set_hash)
-        ):
-            yield sink
-
-
-def _is_used(connection: Connection, sink: int, set_hash: bytes) -> bool:
-    return connection.execute(_uses(), {"sink": sink, "set": set_hash}).first() is not None
+def _new_sinks(connection: Connection, rows: Rows, is_new: IsNew, new: Collection[int]) -> set[int]:
+    """Return the datasets into which a run makes a new set of edges."""
+    made = {(edges.sink_id, edges.set_hash) for edges in rows.of(EdgesUsed)}
+    unknown = {edges for edges in made if is_new("edges sought", edges)}
+    known_sinks = [sink for sink, _ in unknown if sink not in new]
+    if known_sinks:
+        stored = connection.execute(_edges_of(), {"sinks": known_sinks})
+        unknown -= {(row.sink_id, bytes(row.set_hash)) for row in stored}
+    return {sink for sink, _ in unknown}
 
 
 @cache
-def _uses() -> Select[Any]:
-    same = (edge_uses.c.sink_id == bindparam("sink"), edge_uses.c.set_hash == bindparam("set"))
-    return select(edge_uses.c.sink_id).where(*same).limit(1)
+def _edges_of() -> Select[Any]:
+    """Return the sets of edges that runs have made into these sinks."""
+    edges = template_edges.c
+    is_used = exists().where(run_templates.c.template_id == edges.template_id)
+    sets = select(edges.sink_id, edges.set_hash).distinct()
+    return sets.where(among_given(edges.sink_id, "sinks"), is_used)
 
 
 def index_touched(connection: Connection, rows_touched: Touched) -> None:

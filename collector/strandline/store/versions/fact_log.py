@@ -142,17 +142,18 @@ def _written_on(
     connection: Connection, rows: Rows, micro_batches: set[int]
 ) -> set[tuple[int, int, int]]:
     """Mark the micro-batches that were written on a correction, which was told of after them."""
-    snapshots = [
-        snapshot_seen
-        for snapshot_seen in rows.of(SnapshotSeen)
-        if snapshot_seen.run_id and snapshot_seen.run_id not in micro_batches
-    ]
-    written_on: set[tuple[int, int, int]] = set()
-    for snapshot in snapshots:
-        parameters = {"of": snapshot.dataset_id, "parent": snapshot.snapshot_id}
-        for row in connection.execute(_micro_batches_on(), parameters):
-            written_on.add((RUN, row.run_id, row.barrier))
-    return written_on
+    made = {
+        (snapshot.dataset_id, snapshot.snapshot_id)
+        for snapshot in rows.of(SnapshotSeen)
+        if snapshot.run_id and snapshot.run_id not in micro_batches
+    }
+    if not made:
+        return set()
+    tables, parents = map(list, zip(*made, strict=True))
+    found = connection.execute(_micro_batches_on(), {"tables": tables, "parents": parents})
+    return {
+        (RUN, row.run_id, row.barrier) for row in found if (row.dataset_id, row.parent_id) in made
+    }
 
 
 @cache
@@ -162,10 +163,11 @@ def _micro_batches_on() -> Select[Any]:
     )
     return (
         select(snapshot_uses.c.run_id, snapshot_uses.c.barrier)
+        .add_columns(snapshots.c.dataset_id, snapshots.c.parent_id)
         .select_from(snapshots.join(snapshot_uses, made))
         .where(
-            snapshots.c.dataset_id == bindparam("of"),
-            snapshots.c.parent_id == bindparam("parent"),
+            among_given(snapshots.c.dataset_id, "tables"),
+            among_given(snapshots.c.parent_id, "parents"),
             snapshot_uses.c.direction == 1,
             snapshot_uses.c.barrier > 0,
         )
