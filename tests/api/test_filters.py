@@ -103,7 +103,7 @@ def test_runs_of_an_unknown_or_ambiguous_job_are_rejected(
     [
         (
             {"state": "BROKEN"},
-            "is not one of START, RUNNING, COMPLETE, FAIL, ABORT, LOST, or several of them with commas",
+            "is not one of START, RUNNING, COMPLETE, FAIL, ABORT (stopped), LOST, or several of them with commas",
         ),
         ({"state": ""}, "is not one of "),
         (

@@ -185,7 +185,7 @@ def test_unknown_name_is_rejected_with_suggestions(lineage: Command) -> None:
     assert (code, out) == (2, "")
     assert err == (
         "strandline: unknown dataset or job: 'bank.balence'; "
-        "did you mean dataset:file:/lake/bank/balance, job:bank:bank_balance?\n"
+        "did you mean lake.bank.balance, bank_balance?\n"
     )
 
 
@@ -321,9 +321,7 @@ def test_running_collector_gives_the_same_answer(lineage: Command, sqlite_engine
 
     assert asked == (0, f"{BOTH}\n{SNAPSHOTS}", "")
     assert unknown[0] == 2
-    assert unknown[2].endswith(
-        "did you mean dataset:file:/lake/bank/balance, job:bank:bank_balance?\n"
-    )
+    assert unknown[2].endswith("did you mean lake.bank.balance, bank_balance?\n")
 
 
 def test_unreachable_collector_is_reported_in_one_line(lineage: Command) -> None:

@@ -74,6 +74,18 @@ def test_lists_are_plain_tables(cli: Command) -> None:
     )
 
 
+def test_run_that_was_stopped_is_called_so(cli: Command, sqlite_engine: Engine) -> None:
+    daily, copy = dataset("bank.daily"), dataset("bank.copy")
+    for kind, seconds in (("COMPLETE", 80), ("ABORT", 90)):
+        store(sqlite_engine, [event(kind, seconds, "stream", seconds, [daily], [copy])], NOON)
+
+    states = [line.split()[0] for line in cli("runs", "--state", "stopped")[1].splitlines()]
+
+    assert states == ["STATE", "STOPPED"]
+    assert json.loads(cli("runs", "stream", "--json")[1])["items"][0]["state"] == "ABORT"
+    assert "job stream  STOPPED 2026-11-20 12:01:30" in cli("lineage", "bank.copy")[1]
+
+
 def test_lists_say_when_they_are_cut(cli: Command) -> None:
     _, out, _ = cli("jobs", "--limit", "1")
 
@@ -172,13 +184,13 @@ def test_invalid_filter_is_reported_in_one_line(cli: Command) -> None:
 
     assert (code, out) == (2, "")
     assert err == (
-        "strandline jobs: argument --state: broken is not one of START, RUNNING, COMPLETE, FAIL, ABORT, LOST, "
+        "strandline jobs: argument --state: broken is not one of START, RUNNING, COMPLETE, FAIL, ABORT (stopped), LOST, "
         "or several of them with commas (strandline jobs --help)\n"
     )
     assert cli("runs", "dail") == (
         2,
         "",
-        "strandline: unknown job: 'dail'; did you mean job:tests:daily?\n",
+        "strandline: unknown job: 'dail'; did you mean daily?\n",
     )
 
 

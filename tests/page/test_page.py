@@ -361,7 +361,6 @@ def test_barriers_of_two_groups_are_never_shown_as_consistent(
         f"/run?id={run_id('unknown')}",
         "/impact?namespace=none&name=none",
         "/group?name=none",
-        "/group",
         "/graph?node=dataset:none:none",
     ],
 )
@@ -370,6 +369,32 @@ def test_screen_of_an_unknown_thing_has_a_heading_and_a_reason(tab: Tab, path: s
 
     page.wait_for_selector(".error")
     assert page.locator("h1:visible").inner_text() != ""
+
+
+def test_group_without_a_name_is_the_list_of_groups(tab: Tab) -> None:
+    page = tab.open("/group")
+
+    page.wait_for_selector("h2 a:text-is('shop')")
+    assert tab.faults == []
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/table?namespace=none&name=balence", "lake.shop.balance"),
+        ("/table?node=shop_jobs.refund", "shop_jobs.refunds"),
+        ("/job?node=lake.shop.balence", "lake.shop.balance"),
+        ("/group?name=shops", "shop"),
+    ],
+)
+def test_unknown_name_offers_names_that_lead_to_their_screens(
+    tab: Tab, path: str, name: str
+) -> None:
+    page = tab.open(path)
+
+    page.locator(".error").get_by_role("link", name=name, exact=True).click()
+
+    page.get_by_role("heading", name=name, exact=True, level=1).wait_for()
 
 
 def test_first_screen_and_the_list_of_failures_count_alike(tab: Tab) -> None:
@@ -861,6 +886,22 @@ def test_application_id_of_the_stock_listener_leads_to_the_application(
         page.wait_for_url("**/run?id=*")
         assert page.inner_text("main h1") == "merger"
         assert tab.faults == []
+
+
+def test_attempts_of_an_application_are_told_apart(browser: Any, empty_address: str) -> None:
+    world, application_id = World(datetime.now(UTC)), "application_1729097245443_0002"
+    details = {"_producer": "page", "_schemaURL": "page", "applicationId": application_id}
+    facets = {"spark_applicationDetails": details}
+    with client_of(empty_address, "") as client:
+        for kind, age in (("FAIL", 7200), ("COMPLETE", 3600)):
+            event = world.event(kind, age, "etl", run=f"etl {age}", run_facets=facets)
+            client.post("/api/v1/lineage", json=event).raise_for_status()
+    for tab in tab_of(browser, empty_address):
+        page = tab.open(f"/search?q={application_id}")
+        page.wait_for_selector("tbody tr")
+
+        cells = page.locator("td[data-label=latest]").all_inner_texts()
+        assert sorted(cells) == ["✓ complete started 60 min ago", "✕ failed started 2 h ago"]
 
 
 def test_empty_store_explains_how_to_begin_and_shows_the_first_event(

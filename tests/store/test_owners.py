@@ -181,7 +181,7 @@ def test_tables_are_suggested_before_jobs_and_the_nearest_first(engine: Engine) 
     with engine.connect() as connection, pytest.raises(NotFoundError) as unknown:
         node_called(connection, "bank.balance")
     assert unknown.value.candidates == (
-        "dataset:hive://lake:bank.balances",
-        "dataset:hive://lake:bank.balances_of_old",
-        "job:tests:bank.balancer",
+        "bank.balances",
+        "bank.balances_of_old",
+        "bank.balancer",
     )

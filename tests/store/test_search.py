@@ -334,6 +334,21 @@ def application(number: int, application_id: str, job: str = "etl") -> Json:
     return event("START", number, job, number, facets=facets)
 
 
+def test_attempts_of_an_application_are_told_apart_by_state_and_start(engine: Engine) -> None:
+    shown = "application_1729097245443_0002"
+    failed = event("FAIL", 1, "etl", 60)
+    store(engine, [application(1, shown), failed, application(90, shown)], NOON)
+
+    with reading(engine).connect() as connection:
+        items = search_page(connection, shown, 5, None, NOW)["items"]
+
+    attempts = {(one["name"], one["state"], one["startedAt"]) for one in items}
+    assert attempts == {
+        (run_id(1), "FAIL", "2026-11-20T12:00:01Z"),
+        (run_id(90), "START", "2026-11-20T12:01:30Z"),
+    }
+
+
 def test_run_is_found_by_the_id_of_its_spark_application(engine: Engine) -> None:
     shown = "application_1729097245443_0002"
     other = application(3, "application_1729097245443_0003")

@@ -58,7 +58,10 @@ def test_command_that_failed_in_two_runs_is_one_failure(engine: Engine) -> None:
         asked = Filter(states=frozenset({"FAIL"}))
         listed = runs_page(connection, None, asked, NOW, 10, None)["items"]
 
+        whole = runs_page(connection, None, Filter(), NOW, 10, None)["items"]
         assert run_counts(connection, NOW).failed == len(listed) == 1
+    below = {one["job"]["name"]: one["failedChildren"] for one in whole}
+    assert below == {"app": 1, OUTER: 0}
 
 
 def test_query_counts_with_its_application_only_while_both_are_running(engine: Engine) -> None:

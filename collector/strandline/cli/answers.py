@@ -18,7 +18,7 @@ Rows = Sequence[Sequence[str]]
 
 STYLES = {
     r"\bFAIL\b": "bold red",
-    r"\b(LOST|ABORT)\b": "yellow",
+    r"\b(LOST|STOPPED)\b": "yellow",
     r"\b(RUNNING|START)\b": "cyan",
     r"\bCOMPLETE\b": "green",
     r"\(not (followable here(: [^)]*)?|proven)\)": "magenta",
@@ -26,6 +26,15 @@ STYLES = {
 }
 NOTHING = "-"
 WIDEST = 10_000
+
+
+def state_word(state: str) -> str:
+    """Return the word for a run's state: stopped, as on the page, where OpenLineage has ABORT.
+
+    >>> state_word("ABORT"), state_word("FAIL")
+    ('STOPPED', 'FAIL')
+    """
+    return "STOPPED" if state == "ABORT" else state
 
 
 def counted(number: int, what: str, many: str | None = None) -> str:

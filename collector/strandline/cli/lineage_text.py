@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from strandline.cli.answers import counted
+from strandline.cli.answers import counted, state_word
 from strandline.core.labels import label_of, labels_of
 
 Json = dict[str, Any]
@@ -87,7 +87,7 @@ def _failed_runs(answer: Json) -> Iterator[str]:
     """Yield the failed runs that left out edges, and how to see them."""
     for run in answer.get("failedRuns", ()):
         reason = f": {run['error']}" if run["error"] else ""
-        yield f"(the latest run of job {run['name']} is {run['state']}{reason}"
+        yield f"(the latest run of job {run['name']} is {state_word(run['state'])}{reason}"
         if write := run.get("lastWrite"):
             labels = labels_of([*answer["nodes"], *write["reads"], *write["writes"]])
             reads, writes = (_some(labels, write[key]) for key in ("reads", "writes"))
@@ -180,7 +180,8 @@ def _not_newest(edge: Json) -> str:
         )
     if later := edge.get("latestRun"):
         ended = f" {_time(later['endedAt'])}" if later["endedAt"] else ""
-        return f"  (latest run {later['state']}{ended}; last seen {_time(edge['lastSeen'])})"
+        state = state_word(later["state"])
+        return f"  (latest run {state}{ended}; last seen {_time(edge['lastSeen'])})"
     if edge.get("inLatest", True):
         return ""
     return (
@@ -333,7 +334,7 @@ def _state(job: Json) -> str:
     when = f"since {_time(job['startedAt'])}" if job["running"] else _time(job["endedAt"])
     why = f": {job['error']}" if job.get("error") and job["state"] == "FAIL" else ""
     failed = f"  ({job['failedChildren']} below it failed)" if job.get("failedChildren") else ""
-    return f"  {job['state']} {when}".rstrip() + why + failed
+    return f"  {state_word(job['state'])} {when}".rstrip() + why + failed
 
 
 def _snapshot(node: Json) -> str:

@@ -13,6 +13,7 @@ from strandline.cli.answers import tell
 from strandline.cli.collector import Collector
 from strandline.cli.open_store import existing_store
 from strandline.core.access.granted import EVERYTHING
+from strandline.core.labels import told_apart
 from strandline.core.openlineage.names import TableName
 from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
@@ -23,6 +24,7 @@ from strandline.store.lineage.lookup import dataset_called
 from strandline.store.versions.lookup import call, known_name
 
 __all__ = ["job_called", "model_in", "model_of", "store_of", "table_called", "table_named", "tell"]
+MOST_NAMED = 10
 
 
 @contextmanager
@@ -82,11 +84,13 @@ def job_called(model: Model, text: str) -> Job:
     matches = _called(jobs, text)
     if len(matches) == 1:
         return matches[0]
-    near = [_names_of(job)[1] for job in matches or jobs][:10]
     if matches:
-        raise AmbiguousError(f"several jobs are called {text!r}", near)
+        nodes = [_names_of(job)[1] for job in matches]
+        raise AmbiguousError(f"several jobs are called {text!r}", nodes[:MOST_NAMED])
+    names = told_apart({_names_of(job)[1]: job[1] for job in jobs})
     raise NotFoundError(
-        f"no tracked job is called {text!r}{'' if near else '; there is none'}", near
+        f"no tracked job is called {text!r}{'' if jobs else '; there is none'}",
+        list(names.values())[:MOST_NAMED],
     )
 
 

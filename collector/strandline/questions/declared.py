@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from strandline.core.limits import MOST_OF_DATABASE
 from strandline.core.openlineage.moments import EXAMPLES
-from strandline.core.openlineage.run_states import STATES
+from strandline.core.openlineage.run_states import STATES_LISTED
 
 
 class Parameter(NamedTuple):
@@ -64,7 +64,7 @@ LATER = Parameter("the later moment (default: now)")
 SINCE = Parameter(f"from this time on: {EXAMPLES}")
 UNTIL = Parameter("before this time")
 RUN_STATE = Parameter(
-    f"of runs in this state: {', '.join(STATES)}, or several with commas; those that have ended in "
+    f"of runs in this state: {STATES_LISTED}, or several with commas; those that have ended in "
     "the span"
 )
 NAMESPACE = Parameter("only of this namespace; `*` stands for anything")

@@ -38,7 +38,7 @@ def _lines(answer: Answer) -> list[str]:
         for reason in answer["blockedBy"]
     ]
     if delay is None:
-        return [*lines, "  no barrier is completed yet"]
+        return [*lines, "  no barrier is completed, or the last one is too old"]
     lines.append(
         f"  barrier {delay['barrier']} took {delay['seconds']:.1f} s from its base table to this "
         "table:"

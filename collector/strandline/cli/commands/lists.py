@@ -18,6 +18,7 @@ from strandline.cli.answers import (
     short_time,
     show,
     show_table,
+    state_word,
     tell_list,
 )
 from strandline.cli.collector import Ask, answering
@@ -174,7 +175,7 @@ def _writer(dataset: Json) -> str:
 
 
 def _write_state(dataset: Json) -> str:
-    return "DROPPED" if dataset.get("droppedAt") else _run("latestWrite", "state")(dataset)
+    return "DROPPED" if dataset.get("droppedAt") else _state("latestWrite")(dataset)
 
 
 def _run(key: str, name: str) -> Callable[[Json], str]:
@@ -186,6 +187,12 @@ def _run(key: str, name: str) -> Callable[[Json], str]:
         return short_time(value) if name.endswith("At") else one_line(value)
 
     return cell
+
+
+def _state(key: str) -> Callable[[Json], str]:
+    """Return the cell with the state of the run that an item holds, or is."""
+    cell = _run(key, "state")
+    return lambda item: state_word(cell(item))
 
 
 def _reason(key: str) -> Callable[[Json], str]:
@@ -203,7 +210,8 @@ def _reason(key: str) -> Callable[[Json], str]:
 
 
 def _found(hit: Json) -> str:
-    return f"{hit['matched']}: {one_line(hit['text'])}" if hit.get("text") else hit["matched"]
+    where = f"{hit['matched']}: {one_line(hit['text'])}" if hit.get("text") else hit["matched"]
+    return f"{where}, started {short_time(hit['startedAt'])}" if hit.get("startedAt") else where
 
 
 NOUNS: Mapping[str, str] = {
@@ -213,7 +221,7 @@ NOUNS: Mapping[str, str] = {
     "search": "name, run, snapshot, application, tag, column or SQL text",
 }
 JOB_COLUMNS: Mapping[str, Callable[[Json], str]] = {
-    "STATE": _run("latestRun", "state"),
+    "STATE": _state("latestRun"),
     "STARTED": _run("latestRun", "startedAt"),
     "ENDED": _run("latestRun", "endedAt"),
     "JOB": lambda item: item["name"],
@@ -228,7 +236,7 @@ DATASET_COLUMNS: Mapping[str, Callable[[Json], str]] = {
     "NAMESPACE": lambda item: item["namespace"],
 }
 RUN_COLUMNS: Mapping[str, Callable[[Json], str]] = {
-    "STATE": _run("", "state"),
+    "STATE": _state(""),
     "STARTED": _run("", "startedAt"),
     "ENDED": _run("", "endedAt"),
     "JOB": lambda item: str(item["job"]["name"]),

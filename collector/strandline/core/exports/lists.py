@@ -50,6 +50,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "/search": (
         *(*_NODE, "matched", "text", "label", "catalog", "database", "table"),
         *_of("latestWrite", ("job.namespace", "job.name", *_STATE)),
+        *_STATE,
     ),
     "/impact": (
         *(

@@ -9,6 +9,7 @@ State = Literal["NONE", "START", "RUNNING", "LOST", "ABORT", "COMPLETE", "FAIL"]
 NAMES: tuple[State, ...] = ("NONE", "START", "RUNNING", "ABORT", "COMPLETE", "FAIL")
 STATES = ("START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "LOST")
 """The states that a list of runs can be narrowed to."""
+STATES_LISTED = ", ".join(STATES).replace("ABORT", "ABORT (stopped)")
 _RANKS: dict[str, int] = {name: rank for rank, name in enumerate(NAMES)}
 
 

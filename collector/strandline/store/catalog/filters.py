@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, and_, or_
 
-from strandline.core.openlineage.run_states import NAMES, RUNNING, STATES
+from strandline.core.openlineage.run_states import NAMES, RUNNING, STATES, STATES_LISTED
 from strandline.errors import QuestionError
 from strandline.store.lineage.run_state import RunState, iso
 from strandline.store.schema.run_tables import runs
@@ -99,7 +99,7 @@ def states_called(words: Iterable[str]) -> frozenset[str]:
     upper = [word.strip().upper() for word in words]
     states = {_WORDS.get(word, word) for word in upper}
     if not states or not states <= set(STATES):
-        raise ValueError(f"is not one of {', '.join(STATES)}, or several of them with commas")
+        raise ValueError(f"is not one of {STATES_LISTED}, or several of them with commas")
     return frozenset(states | ({"START"} if "RUNNING" in states else set()))
 
 

@@ -23,7 +23,9 @@ from strandline.store.catalog.lists import (
 )
 from strandline.store.catalog.newest_writes import Write, newest_writes
 from strandline.store.lineage.nested_commands import nested_jobs
+from strandline.store.lineage.run_state import RunState, run_states
 from strandline.store.lineage.table_labels import labels_of
+from strandline.store.lineage.view import View
 from strandline.store.schema.annotation_tables import TAG_GIVEN, annotations
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs, runs
@@ -74,8 +76,9 @@ def search_page(
     By name first (any of a dataset's, or catalog.database.table), the shortest first. Then runs
     whose ids begin so or whose Spark application has it in its id, and tables with a snapshot of
     this id. Last datasets and jobs with it in a tag, a column or an SQL text. Each has a label:
-    what Spark calls the table, the application's id, or the name. What tells datasets of the same
-    name apart is with them: catalog, database, table and `latestWrite`.
+    what Spark calls the table, the application's id, or the name. What tells hits of one label
+    apart is with them: catalog, database, table and `latestWrite` of datasets, state and times of
+    runs. An application has a run an attempt.
     """
     if not is_filled(connection):
         raise OverloadError(
@@ -84,7 +87,12 @@ def search_page(
     hits = list(islice(Search(connection, text).results(after), limit + 1))
     ids = [int(key[3]) for key, hit in hits[:limit] if hit["type"] == "dataset"]
     writes = newest_writes(connection, ids, now) if ids else {}
-    items = [item | _latest_write(item, key, writes) for key, item in hits[:limit]]
+    run_rows = [_run_row(key) for key, hit in hits[:limit] if hit["type"] == "run"]
+    states = run_states(connection, run_rows, View(now)) if run_rows else {}
+    items = [
+        item | _latest_write(item, key, writes) | _state(item, key, states)
+        for key, item in hits[:limit]
+    ]
     labels = labels_of(
         connection,
         [(item["namespace"], item["name"]) for item in items if item["type"] == "dataset"],
@@ -100,6 +108,15 @@ def _latest_write(item: Answer, key: Key, writes: Mapping[int, Write]) -> Answer
         return {}
     write = writes.get(int(key[3]))
     return {"latestWrite": None if write is None else write.answer()}
+
+
+def _run_row(key: Key) -> int:
+    """Return the row of the run of a hit; of those found by their ids the key ends with the id."""
+    return int(key[2] or key[3])
+
+
+def _state(item: Answer, key: Key, states: Mapping[int, RunState]) -> Answer:
+    return states[_run_row(key)].answer() if item["type"] == "run" else {}
 
 
 def _label(answer: Answer, labels: Mapping[tuple[str, str], str]) -> str:

@@ -4,6 +4,7 @@ The runs below its runs, how they ended, what they touched.
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -25,7 +26,7 @@ from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage import run_states as states
 from strandline.store.lineage.failures import failures, messages_of
 from strandline.store.lineage.lookup import node_text
-from strandline.store.lineage.nested_commands import nested_runs
+from strandline.store.lineage.nested_commands import IS_NAMED_AS_INNER, nested_runs
 from strandline.store.lineage.recent_runs import (
     FAILED,
     created_nothing,
@@ -86,10 +87,15 @@ def failed_children(
 ) -> dict[int, int]:
     """Return how many runs that name each of these as parent failed, or had by a moment.
 
-    A canceled run, such as a stopped query, has not failed.
+    A canceled run, such as a stopped query, has not failed. A command that another consists of
+    fails with it, once.
     """
-    rows = connection.execute(_failed(moment is not None), {"runs": list(above), "moment": moment})
-    return dict(map(tuple, rows))
+    bound = {"runs": list(above), "moment": moment}
+    failed = Counter(dict(map(tuple, connection.execute(_failed(moment is not None), bound))))
+    if failed:
+        inner = dict(map(tuple, connection.execute(_failed_inner(), bound)))
+        failed.subtract(inner[run] for run in nested_runs(connection, inner, moment))
+    return dict(failed)
 
 
 def topmost_runs(connection: Connection, chosen: Select[Any]) -> set[int]:
@@ -127,6 +133,21 @@ def _failed(past: bool) -> Select[Any]:
         failed.where(runs.c.ended_at <= bindparam("moment", type_=BigInteger)) if past else failed
     )
     return failed.group_by(run_parents.c.parent_run_id)
+
+
+@cache
+def _failed_inner() -> Select[Any]:
+    """Select the failed runs below these that may be a part of another's command, with parents."""
+    return (
+        select(run_parents.c.run_id, run_parents.c.parent_run_id)
+        .join(runs, runs.c.id == run_parents.c.run_id)
+        .join(jobs, jobs.c.id == runs.c.job_id)
+        .where(
+            among_given(run_parents.c.parent_run_id, "runs"),
+            runs.c.state == states.FAIL,
+            IS_NAMED_AS_INNER,
+        )
+    )
 
 
 def outcomes(

@@ -9,14 +9,15 @@ with names that are like it, what could be several an AmbiguousError with all of
 
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select
 
 from strandline.core.job_families import pattern_of
+from strandline.core.labels import told_apart
 from strandline.core.openlineage.names import (
     Naming,
     TableName,
@@ -27,6 +28,7 @@ from strandline.core.openlineage.names import (
     plain_spelling,
 )
 from strandline.errors import AmbiguousError, NotFoundError
+from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs
 from strandline.store.sql.id_lists import among_given
@@ -275,10 +277,24 @@ def _the_one(nodes: Sequence[Node], text: str) -> Node:
     raise AmbiguousError(f"several are called {text!r}", sorted(map(str, nodes))[:MOST_CANDIDATES])
 
 
+class Candidate(NamedTuple):
+    """A node that may have been meant; `likeness` is 1 for the name that was asked for."""
+
+    kind: str
+    likeness: float
+    label: str
+    node: str
+
+    @property
+    def place(self) -> tuple[bool, float, str]:
+        """Return its place among others: tables come before jobs, of each the nearest first."""
+        return self.kind == "job", -self.likeness, self.node
+
+
 def _unknown(connection: Connection, kind: str, shown: str, name: str) -> NoReturn:
     """Raise a NotFoundError with the nodes of the kinds that are called like `name`.
 
-    Tables come before jobs, of each the nearest first.
+    They are called as people call them; those that share a name, by their ids.
     """
     near = [
         candidate
@@ -286,24 +302,26 @@ def _unknown(connection: Connection, kind: str, shown: str, name: str) -> NoRetu
         if each in kind
         for candidate in _near(connection, each, name)
     ]
-    likely = sorted(
-        near, key=lambda candidate: (candidate[1].startswith("job:"), -candidate[0], candidate[1])
+    names = told_apart({candidate.node: candidate.label for candidate in near})
+    nearest = sorted(near, key=lambda candidate: candidate.place)[:MOST_CANDIDATES]
+    raise NotFoundError(
+        f"unknown {kind}: {shown}", [names[candidate.node] for candidate in nearest]
     )
-    raise NotFoundError(f"unknown {kind}: {shown}", [text for _, text in likely[:MOST_CANDIDATES]])
 
 
-def _near(connection: Connection, kind: str, name: str) -> list[tuple[float, str]]:
-    """(likeness, node) of the nodes whose names are like `name`."""
+def _near(connection: Connection, kind: str, name: str) -> Iterator[Candidate]:
+    """Yield the nodes whose names are like `name`."""
     named = jobs if kind == "job" else datasets
     last = re.split(r"[./:]", name.rstrip("./:"))[-1][-MOST_LIKE:]
     rows = _some(connection, kind, named.c.name.icontains(last, autoescape=True)) if last else []
     rows = rows or _some(connection, kind, named.c.name != "")
-    likeness = [(_likeness(name, row.name), row) for row in rows]
-    return [
-        (like, node_text(kind, row.namespace, row.name))
-        for like, row in likeness
-        if like > LIKE or (last and last.lower() in row.name.lower())
-    ]
+    tables = [(row.namespace, row.name) for row in rows] if kind == "dataset" else []
+    labels = labels_of(connection, tables)
+    for row in rows:
+        label = labels.get((row.namespace, row.name), row.name)
+        likeness = max(_likeness(name, row.name), _likeness(name, label))
+        if likeness > LIKE or (last and last.lower() in row.name.lower()):
+            yield Candidate(kind, likeness, label, node_text(kind, row.namespace, row.name))
 
 
 def _likeness(name: str, other: str) -> float:

@@ -18,12 +18,16 @@ from strandline.store.versions.lookup import call
 def delay_answer(
     connection: Connection, model: Model, table: Table, barrier: int | None, now: float
 ) -> dict[str, Any]:
-    """Return the delay of a table at a barrier (its last one), and how stale the table is now."""
+    """Return the delay of a table at a barrier (its last one), and how stale the table is now.
+
+    There is no delay of a last barrier whose time is no longer stored.
+    """
     call(connection, model, [table])
     if table not in model.done or not model.is_tracked(table):
         raise RefusedError(f"{model.why_untracked(table)}: it has no barriers", "untracked")
     if barrier is None:
-        barrier = model.done[table].last
+        last = model.done[table].last
+        barrier = last if last in model.group(model.group_of[table]).births else None
     delay_found = delay(model, table, barrier) if barrier is not None else None
     parts = [part.table for part in delay_found.parts] if delay_found is not None else []
     stale = staleness(model, table, now)

@@ -83,6 +83,14 @@ export function NodeLink({ node, label }) {
   return html`<a href=${address(kind === "job" ? "/job" : "/table", { node })}>
     <${Name} text=${label || node.slice(kind.length + 1)} /></a>`;
 }
+// What may have been meant, as the API names it: a node, a group, or the name of a table or job.
+function Candidate({ text }) {
+  const kind = text.split(":", 1)[0];
+  if (["dataset", "job"].includes(kind)) return html`<${NodeLink} node=${text} />`;
+  const name = kind === "group" ? text.slice("group:".length) : text;
+  const link = kind === "group" ? address("/group", { name }) : address("/table", { node: name });
+  return html`<a href=${link}><${Name} text=${name} /></a>`;
+}
 
 export function Problem({ error, again }) {
   const { problem = {} } = error;
@@ -90,10 +98,9 @@ export function Problem({ error, again }) {
   return html`<div class="error" role="alert"><strong>${error.message}</strong>
     ${
       candidates.length > 0 &&
-      html`<p>Did you mean ${candidates.slice(0, 8).map(
-        (one, i) => html`${i ? ", " : ""}
-        <${NodeLink} node=${one} />`,
-      )}?</p>`
+      html`<p>Did you mean ${candidates
+        .slice(0, 8)
+        .map((text, i) => html`${i ? ", " : ""}<${Candidate} text=${text} />`)}?</p>`
     }
     ${
       error.status === 404 &&

@@ -45,8 +45,9 @@ export function Groups() {
 const fitting = () => Math.max(6, Math.min(20, Math.floor((innerWidth - 700) / 34)));
 
 export function Group({ params }) {
-  const name = params.get("name") || "";
-  return html`<h1>${name || "Group"}</h1>
+  const name = params.get("name");
+  if (!name) return html`<${Groups} />`;
+  return html`<h1>${name}</h1>
     <${Board} name=${name} columns=${
       Number(params.get("columns")) || fitting()
     } upTo=${params.get("upTo")} params=${params} />`;

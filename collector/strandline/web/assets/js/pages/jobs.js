@@ -89,7 +89,7 @@ function JobRows({ jobs, isCut, empty }) {
 
 export function Job({ params }) {
   const job = useData(
-    (signal) => named(params, signal).then((one) => get("/jobs/detail", one, signal)),
+    (signal) => named(params, signal, "job").then((one) => get("/jobs/detail", one, signal)),
     [params.get("node"), params.get("namespace"), params.get("name")],
   );
   const tab = params.get("tab") || "runs";

@@ -14,8 +14,14 @@ export const isWholeId = (one, text) =>
   (one.matched === "application" && one.label === text) ||
   (one.matched === "snapshot" && one.text === text);
 
-// When a table was written last, and by which job.
-function lastWrite({ latestWrite }) {
+// When a table was written last, and by which job; how a run is, and when it started.
+function latest({ state, startedAt, latestWrite }) {
+  if (state)
+    return {
+      show: html`<${State} state=${state} /> <span class="dim">started</span>${" "}
+        <${Time} at=${startedAt} />`,
+      text: startedAt,
+    };
   if (!latestWrite) return "";
   const at = latestWrite.endedAt || latestWrite.startedAt;
   return {
@@ -52,7 +58,7 @@ export function Search({ params }) {
       one.type === "dataset" ? "table" : one.type,
       one.catalog || "",
       { show: html`<${Name} text=${one.namespace} />`, text: one.namespace },
-      lastWrite(one),
+      latest(one),
     ];
   };
   return html`<h1>Search</h1>
@@ -61,7 +67,7 @@ export function Search({ params }) {
       <${Grid}
         name="search"
         empty=${EMPTY}
-        head=${["name", "kind", "catalog", "namespace", "last write"]}
+        head=${["name", "kind", "catalog", "namespace", "latest"]}
         rows=${items.map(row)}
       />`}<//>`;
 }

@@ -10,6 +10,7 @@ import {
   html,
   Id,
   JobLink,
+  linkOf,
   Loaded,
   Name,
   NodeLink,
@@ -25,12 +26,15 @@ import {
 import { merged } from "../graph/model.js";
 import { go, useData, withParams } from "../state.js";
 
-export const named = async (params, signal) => {
+// The namespace and name of what the address asks for. A `node` may be a name; that of a table on
+// the address of a job, or the other way round, leads to its own screen.
+export const named = async (params, signal, kind) => {
   if (!params.get("node"))
     return { namespace: params.get("namespace") || "", name: params.get("name") || "" };
-  const found = await get("/lineage", { node: params.get("node"), depth: 0 }, signal);
-  const one = found.nodes.find((node) => node.distance === 0);
-  return { namespace: one.namespace, name: one.name };
+  const { nodes } = await get("/lineage", { node: params.get("node"), depth: 0 }, signal);
+  const { type, namespace, name } = nodes.find((node) => node.distance === 0);
+  if (type !== kind) go(linkOf(type, { namespace, name }), true);
+  return { namespace, name };
 };
 
 export function Tables({ params }) {
@@ -95,7 +99,8 @@ function Lag({ seconds }) {
 
 export function Table({ params }) {
   const table = useData(
-    (signal) => named(params, signal).then((one) => get("/datasets/detail", one, signal)),
+    (signal) =>
+      named(params, signal, "dataset").then((one) => get("/datasets/detail", one, signal)),
     [params.get("node"), params.get("namespace"), params.get("name")],
   );
   return html`<${Loaded} of=${table} title="Table">
@@ -490,7 +495,12 @@ function Delay({ delay, staleness, refused }) {
     return html`<div class="note">Its delay is not known: it has no
       ${" "}<${Word} of="barrier">barriers<//>. A table has them as the base table of a group, or
       where one job that carries barriers writes it.</div>`;
-  if (!delay) return html`<div class="note">It has completed no barrier yet.</div>`;
+  const now = html`<h2>Now</h2>
+    <p>${nowOf(staleness)}</p>`;
+  if (!delay)
+    return html`<div class="note">Its delay is not known: it has completed no
+        ${" "}<${Word} of="barrier">barrier<//>, or the time of its last one is not stored any
+        more.</div>${now}`;
   return html`<p
     class="sentence"><${Word} of="barrier">Barrier<//> ${delay.barrier} took
     ${" "}${duration(delay.seconds)} from the base table to
@@ -507,7 +517,7 @@ function Delay({ delay, staleness, refused }) {
     }.</p>
     <div class="panel pad"><${Parts} delay=${delay} /></div><div class="legend">
     <span>‖ waited although its inputs were ready</span><span>▸ worked</span></div>
-    <h2>Now</h2><p>${nowOf(staleness)}</p>`;
+    ${now}`;
 }
 
 function nowOf({ barrier, seconds, localSeconds }) {
