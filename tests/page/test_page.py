@@ -292,6 +292,16 @@ def test_selected_column_highlights_only_its_path(tab: Tab) -> None:
     ]
 
 
+def test_drawer_says_how_each_edge_is_known(tab: Tab) -> None:
+    page = tab.open(f"/graph?node={REPORT}&selected={REPORT}")
+
+    edges = page.locator(".drawer li").all_inner_texts()
+
+    assert "← nightly.report from column lineage" in edges
+    about = page.locator(".drawer li:has-text('nightly.report') .dim").get_attribute("title")
+    assert re.fullmatch(r"seen \d+ (s|min|h) ago in 1 run", about)
+
+
 def test_changing_the_time_does_not_move_boxes(tab: Tab) -> None:
     page = tab.open("/graph")
     places = (

@@ -536,12 +536,12 @@ function Linked({ box, picture }) {
       );
       const edge = link.edges[0];
       const how = edge.jobs !== undefined ? count(edge.jobs, "job") : `from ${ruleName(edge.rule)}`;
-      const seen = edge.lastSeen
-        ? `, seen ${ago(edge.lastSeen)}${edge.runs ? ` in ${count(edge.runs, "run")}` : ""}`
-        : "";
+      const seen =
+        edge.lastSeen &&
+        `seen ${ago(edge.lastSeen)}${edge.runs ? ` in ${count(edge.runs, "run")}` : ""}`;
       const sign = link.both ? "⇄" : link.source === box.id ? "→" : "←";
       return html`<li>${sign} <a href=${withParams({ selected: other.id })}>
-        ${labelOf(other)}</a> <span class="dim small">${how}${seen}</span></li>`;
+        ${labelOf(other)}</a> <span class="dim small" title=${seen}>${how}</span></li>`;
     });
   if (!rows.length) return null;
   return html`<h2>Reads from and feeds</h2><ul class="plain">${rows}</ul>`;
