@@ -24,7 +24,14 @@ A message names the thing, the reason and the place.
     ├── StoppedError             a question that was stopped
     ├── RateError                a key that asks too often
     ├── FencedError              another consumer owns the partition
-    └── TooManyDeadLettersError  the consumer stops: wrong topic, most likely
+    ├── TooManyDeadLettersError  the consumer stops: wrong topic, most likely
+    ├── KeySetError              no set of public keys
+    ├── CollectorError           a running collector did not answer a command
+    ├── UnavailableError         a target took nothing; tried again later
+    ├── RefusedItemError         a target declined an item for good
+    ├── OtherDeliveryError       another process delivers to the target
+    ├── ImportFaultError         the catalog that is imported from does not answer
+    └── DemoError                a part of the demo did not do its work
 """
 
 from collections.abc import Sequence
@@ -213,3 +220,56 @@ class TooManyDeadLettersError(StrandlineError):
     """More invalid records than the limits allow: rather stop than set a whole topic aside."""
 
     code = "too_many_dead_letters"
+
+
+class KeySetError(StrandlineError):
+    """The data read is no set of public keys."""
+
+    code = "key_set"
+
+
+class CollectorError(StrandlineError):
+    """A running collector could not be asked, or refused to answer."""
+
+    code = "collector"
+
+
+class UnavailableError(StrandlineError):
+    """The target took nothing; the same is tried again later.
+
+    `doubtful`: it answered with a fault of its own. If it takes other items meanwhile, this one is
+    to blame.
+    """
+
+    code = "unavailable"
+
+    def __init__(
+        self, reason: str, retry_after: float | None = None, *, doubtful: bool = False
+    ) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+        self.doubtful = doubtful
+
+
+class RefusedItemError(StrandlineError):
+    """The target declined this item for good; it is parked with the reason, and others go on."""
+
+    code = "refused_item"
+
+
+class OtherDeliveryError(StrandlineError):
+    """Another process delivers to the target now."""
+
+    code = "other_delivery"
+
+
+class ImportFaultError(StrandlineError):
+    """The catalog that is imported from does not answer, or not as it should."""
+
+    code = "import"
+
+
+class DemoError(StrandlineError):
+    """A part of the demo did not do its work; the message holds the last lines of its log."""
+
+    code = "demo"

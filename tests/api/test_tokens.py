@@ -18,17 +18,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from sqlalchemy import Engine
 
 from fixtures.servers import SETTINGS, bearer, client_of, problem, serving
-from strandline.api.http.key_sets import (
-    ASK_EVERY,
-    FRESH_SECONDS,
-    STALE_SECONDS,
-    KeySet,
-    KeySetError,
-    keys_in,
-)
+from strandline.api.http.key_sets import ASK_EVERY, FRESH_SECONDS, STALE_SECONDS, KeySet, keys_in
 from strandline.cli import main
 from strandline.core.access.granted import Access
-from strandline.errors import OverloadError, SettingsError, UnauthorizedError
+from strandline.errors import KeySetError, OverloadError, SettingsError, UnauthorizedError
 from strandline.setting_parsers import TokenGrant
 from strandline.settings import Settings, read_settings
 from worlds.identity import AUDIENCE, ISSUER, Provider, new_key, publishing

@@ -12,7 +12,8 @@ from strandline.cli.commands.demo import on_free_port, start_collector
 from strandline.demo import bank as demo_bank
 from strandline.demo import report
 from strandline.demo.bank import Bank, claimed_folder
-from strandline.demo.processes import DemoError, processes
+from strandline.demo.processes import processes
+from strandline.errors import DemoError
 from strandline.store.sql.private_files import held_by_one_server
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from fixtures.waiting import wait_until
-from strandline.demo.processes import DemoError, processes
+from strandline.demo.processes import processes
+from strandline.errors import DemoError
 
 SLEEPER = "import subprocess, sys; child = subprocess.Popen(['sleep', '600']); print(child.pid, flush=True); child.wait()"
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from strandline.demo.processes import DemoError, DemoProcess, Processes, processes
+from strandline.demo.processes import DemoProcess, Processes, processes
 from strandline.demo.watch import Watch
+from strandline.errors import DemoError
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 

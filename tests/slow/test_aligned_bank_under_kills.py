@@ -22,7 +22,8 @@ from strandline.cli.commands import demo
 from strandline.demo import bank as demo_bank
 from strandline.demo import lake as demo_lake
 from strandline.demo.bank import Bank
-from strandline.demo.processes import DemoError, DemoProcess, Processes, processes
+from strandline.demo.processes import DemoProcess, Processes, processes
+from strandline.errors import DemoError
 from worlds.aligned_tables import INPUTS, expected_of, faults_of, tables_in
 
 pytestmark = [pytest.mark.soak, pytest.mark.spark]

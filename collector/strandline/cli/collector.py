@@ -10,7 +10,13 @@ import orjson
 from sqlalchemy import Engine
 
 from strandline.cli.open_store import existing_store, missing_file
-from strandline.errors import AmbiguousError, NotFoundError, ParameterError, StrandlineError
+from strandline.errors import (
+    AmbiguousError,
+    CollectorError,
+    NotFoundError,
+    ParameterError,
+    StrandlineError,
+)
 from strandline.escaping import escaped
 from strandline.settings import Settings, default_database
 from strandline.store.sql.engine import reading
@@ -24,12 +30,6 @@ Ask = Callable[[str, Mapping[str, Any]], dict[str, Any]]
 SECONDS = 60
 PROBE_SECONDS, PROBE_BYTES = 1, 1000
 LOCAL_COLLECTOR = "http://127.0.0.1:5000"
-
-
-class CollectorError(StrandlineError):
-    """A running collector could not be asked, or refused to answer."""
-
-    code = "collector"
 
 
 @contextmanager

@@ -14,8 +14,9 @@ from pathlib import Path
 from strandline.demo import lake as demo_lake
 from strandline.demo import report as demo_report
 from strandline.demo.bank import Bank
-from strandline.demo.processes import DemoError, DemoProcess, Processes
+from strandline.demo.processes import DemoProcess, Processes
 from strandline.demo.watch import Watch
+from strandline.errors import DemoError
 
 READS = 10
 SECONDS = 240

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_dir
 
-from strandline.demo.processes import DemoError
-from strandline.errors import RefusedError
+from strandline.errors import DemoError, RefusedError
 from strandline.store.sql.private_files import held_by_one_server
 
 try:

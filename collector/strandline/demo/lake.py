@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from strandline.demo.bank import Bank
-from strandline.demo.processes import DemoError
+from strandline.errors import DemoError
 
 TABLES_SECONDS = 120
 

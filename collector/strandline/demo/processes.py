@@ -17,16 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from strandline.errors import StrandlineError
+from strandline.errors import DemoError
 
 STOP_SECONDS = 15
 PR_SET_PDEATHSIG = 1
-
-
-class DemoError(StrandlineError):
-    """A part of the demo did not do its work; the message holds the last lines of its log."""
-
-    code = "demo"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from strandline.demo.processes import DemoError
+from strandline.errors import DemoError
 from strandline.runtime.follower import Follower
 from strandline.store.ingest.take import Record
 from strandline.store.ingest.transactions import Batches

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from strandline.demo import lake as demo_lake
 from strandline.demo.bank import TABLES, Bank, is_checkout
-from strandline.demo.processes import DemoError, DemoProcess
+from strandline.demo.processes import DemoProcess
+from strandline.errors import DemoError
 
 Row = dict[str, str | int]
 

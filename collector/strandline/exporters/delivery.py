@@ -15,9 +15,9 @@ from contextlib import contextmanager, suppress
 
 from sqlalchemy import Connection, Engine
 
-from strandline.errors import StrandlineError
+from strandline.errors import OtherDeliveryError, RefusedItemError, UnavailableError
 from strandline.exporters import outbox
-from strandline.exporters.target import ExportTarget, Item, RefusedItemError, UnavailableError
+from strandline.exporters.target import ExportTarget, Item
 from strandline.store.sql.engine import read_from
 
 AT_ONCE = 200  # changes of one turn
@@ -29,10 +29,6 @@ DOUBTS = 5  # failures in a row after which it is asked whether one item alone i
 REFRESH_SECONDS = 60.0
 
 Clock = Callable[[], float]
-
-
-class _FencedError(StrandlineError):
-    """Another process delivers to the target now."""
 
 
 class Delivery:
@@ -78,7 +74,7 @@ class Delivery:
             except UnavailableError as error:
                 self._retry_later(error, cursor.failures, now)
                 return taken
-            except _FencedError:
+            except OtherDeliveryError:
                 return taken
             cursor = outbox.ExportCursor(at, 0, 0, "")
 
@@ -101,11 +97,11 @@ class Delivery:
     def _claimed(self, now: Clock) -> Iterator[Connection]:
         """A transaction under the claim, which lasts a while longer then.
 
-        Raises _FencedError where another process has it.
+        Raises OtherDeliveryError where another process has it.
         """
         with self._engine.begin() as connection:
             if not outbox.is_claimed(connection, self._target.name, self._holder, now()):
-                raise _FencedError
+                raise OtherDeliveryError
             yield connection
 
     def release(self) -> None:
@@ -207,5 +203,5 @@ class Delivery:
         self.problem = str(error)
         pause = min(LONGEST_PAUSE, 2.0 ** (failures + 1)) * (1 + random.random() / 2)
         pause = max(pause, min(error.retry_after or 0.0, LONGEST_PAUSE))
-        with suppress(_FencedError), self._claimed(now) as connection:
+        with suppress(OtherDeliveryError), self._claimed(now) as connection:
             outbox.retry_later(connection, self._target.name, now() + pause, str(error))

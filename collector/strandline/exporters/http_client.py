@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
-from strandline.exporters.target import RefusedItemError, UnavailableError
+from strandline.errors import RefusedItemError, UnavailableError
 
 SECONDS = 30.0
 MOST_BYTES = 1 << 20

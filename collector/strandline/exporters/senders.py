@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from strandline.errors import RefusedItemError, UnavailableError
 from strandline.exporters.http_client import Client
-from strandline.exporters.target import RefusedItemError, UnavailableError
 
 KAFKA_SECONDS = 30.0
 LINEAGE = "/api/v1/lineage"

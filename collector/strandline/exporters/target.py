@@ -13,31 +13,6 @@ from typing import Any, NamedTuple, Protocol
 import orjson
 from sqlalchemy import Connection
 
-from strandline.errors import StrandlineError
-
-
-class UnavailableError(StrandlineError):
-    """The target took nothing; the same is tried again later.
-
-    `doubtful`: it answered with a fault of its own. If it takes other items meanwhile, this one is
-    to blame.
-    """
-
-    code = "unavailable"
-
-    def __init__(
-        self, reason: str, retry_after: float | None = None, *, doubtful: bool = False
-    ) -> None:
-        super().__init__(reason)
-        self.retry_after = retry_after
-        self.doubtful = doubtful
-
-
-class RefusedItemError(StrandlineError):
-    """The target declined this item for good; it is parked with the reason, and others go on."""
-
-    code = "refused_item"
-
 
 class Change(NamedTuple):
     """A change that waits: an entity with another state, as of a number of the outbox."""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 from sqlalchemy import Connection, Engine, select
 
-from strandline.exporters.target import Change, ExportTarget, Item, Key, RefusedItemError
+from strandline.errors import RefusedItemError
+from strandline.exporters.target import Change, ExportTarget, Item, Key
 from strandline.store.ingest.export_news import EVENT, EVENTS, RUN
 from strandline.store.schema.received_tables import raw_events
 from strandline.store.schema.run_tables import runs

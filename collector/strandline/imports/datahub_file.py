@@ -16,8 +16,8 @@ from urllib.parse import unquote
 
 import orjson
 
+from strandline.errors import ImportFaultError
 from strandline.imports.events import Json, dataset_event, facet, job_event, run_event, time_text
-from strandline.imports.marquez import ImportFaultError
 
 PRODUCER = "https://github.com/datahub-project/datahub"
 DATASET = re.compile(

@@ -14,9 +14,8 @@ from typing import Any
 
 import orjson
 
-from strandline.errors import StrandlineError
+from strandline.errors import ImportFaultError, RefusedItemError, UnavailableError
 from strandline.exporters.http_client import Client, segment
-from strandline.exporters.target import RefusedItemError, UnavailableError
 from strandline.imports.events import Json, dataset_event, facet, job_event, run_event
 
 PRODUCER = "https://github.com/MarquezProject/marquez"
@@ -24,12 +23,6 @@ PAGE = 100
 ENDS = {"COMPLETED": "COMPLETE", "FAILED": "FAIL", "ABORTED": "ABORT"}
 NOT_THERE = "1970-01-01T00:00:00Z"
 Name = tuple[str, str]
-
-
-class ImportFaultError(StrandlineError):
-    """The catalog that is imported from does not answer, or not as it should."""
-
-    code = "import"
 
 
 @dataclass(slots=True)

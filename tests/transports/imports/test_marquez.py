@@ -12,8 +12,9 @@ from fixtures.contract_servers.server import Asked, ContractServer, Fault
 from fixtures.servers import client_of, serving
 from strandline.cli import main
 from strandline.demo.replay import records
+from strandline.errors import ImportFaultError
 from strandline.exporters.http_client import Client
-from strandline.imports.marquez import ImportFaultError, MarquezReader
+from strandline.imports.marquez import MarquezReader
 from strandline.imports.taking import take_marquez
 from strandline.store.ingest.transactions import Batches
 from strandline.store.sql.engine import make_engine, migrate

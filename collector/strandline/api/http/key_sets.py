@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from strandline.errors import OverloadError, StrandlineError, UnauthorizedError
+from strandline.errors import KeySetError, OverloadError, StrandlineError, UnauthorizedError
 from strandline.exporters.http_client import Client
 from strandline.settings import Settings
 
@@ -30,12 +30,6 @@ KINDS = frozenset(
 )  # of key pairs; `oct` is a shared secret, which nobody publishes
 
 Jwk = Mapping[str, Any]
-
-
-class KeySetError(StrandlineError):
-    """The data read is no set of public keys."""
-
-    code = "key_set"
 
 
 class KeySet:

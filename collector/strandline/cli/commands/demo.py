@@ -27,8 +27,9 @@ from strandline.demo import lake as demo_lake
 from strandline.demo import replay as demo_replay
 from strandline.demo import report as demo_report
 from strandline.demo.bank import Bank
-from strandline.demo.processes import DemoError, DemoProcess, Processes, processes
+from strandline.demo.processes import DemoProcess, Processes, processes
 from strandline.demo.watch import Watch
+from strandline.errors import DemoError
 from strandline.settings import Settings
 
 T = TypeVar("T")

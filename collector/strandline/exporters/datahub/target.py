@@ -14,6 +14,7 @@ import orjson
 from sqlalchemy import Connection
 
 from strandline.core.openlineage.names import id_of
+from strandline.errors import UnavailableError
 from strandline.exporters.datahub import aspects
 from strandline.exporters.datahub.aspects import DatasetUrns, Proposal
 from strandline.exporters.datahub.urns import Urns, orchestrator_of
@@ -26,7 +27,7 @@ from strandline.exporters.run_records import (
     changed_records,
     dataset_records,
 )
-from strandline.exporters.target import Change, Item, Namespaces, UnavailableError, digest
+from strandline.exporters.target import Change, Item, Namespaces, digest
 from strandline.store.ingest.export_news import DATASET
 
 KEEP, CLEAR, REMOVE = "keep", "clear_edges", "soft_delete"
