@@ -60,7 +60,12 @@ def install_datahub() -> None:
 
 
 def _datahub_folder() -> Path:
-    return jars.cache() / "datahub" / hashlib.sha256(DATAHUB_LOCK.read_bytes()).hexdigest()[:12]
+    # An environment knows its own path: a cache that several checkouts link to has one.
+    return (
+        jars.cache().resolve()
+        / "datahub"
+        / hashlib.sha256(DATAHUB_LOCK.read_bytes()).hexdigest()[:12]
+    )
 
 
 def _run(command: list[str]) -> None:

@@ -328,8 +328,9 @@ def test_deleted_job_takes_what_lay_behind_it_out_of_the_graph_until_it_runs_aga
     engine: Engine, marquez: httpx.Client
 ) -> None:
     def nodes() -> set[str]:
-        graph = marquez.get("/lineage", params={"nodeId": "dataset:hive://lake:d1"}).json()["graph"]
-        return {node["id"].rpartition(":")[2] for node in graph}
+        answer = marquez.get("/lineage", params={"nodeId": "dataset:hive://lake:d1"})
+        assert answer.status_code == 200, answer.text
+        return {node["id"].rpartition(":")[2] for node in answer.json()["graph"]}
 
     steps = [("first", "d1", "d2"), ("middle", "d2", "d3"), ("last", "d3", "d4")]
     for number, (job, source, sink) in enumerate(steps):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deploy import jars
-from fixtures.emitter.drivers import SparkProgram, emitting
+from fixtures.emitter.drivers import WAITING, SparkProgram, emitting
 from fixtures.spark_lake import SPARK, formats
 from fixtures.warm_jvm import WarmJvm
 
@@ -21,17 +21,14 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.kafka]
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "warehouses"
 KINDS = [kind for kind in formats() if kind in ("paimon", "iceberg")]
 CONNECTED = ("3.5", "4.0", "4.1")  # a Spark that has a Kafka connector in the registry
-JOBS = """
-import runpy, sys, time
+JOBS = (
+    WAITING
+    + """
+import runpy, sys
 from pyspark.sql import SparkSession
 
-def finish(spark):  # a busy machine is slow to tell, and stopping does not wait for long
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60_000)
-    until = time.monotonic() + 120
-    while sum('"COMPLETE"' in line and '"inputs":[{' in line for line in open("events.jsonl")) < done:
-        if time.monotonic() > until:
-            break
-        time.sleep(0.1)
+def finish(spark):
+    wait_until_told(spark, done, '"COMPLETE"', '"inputs":[{')
     stop(spark)
 
 stop, SparkSession.stop = SparkSession.stop, finish
@@ -43,6 +40,7 @@ for done, (job, *arguments) in enumerate(jobs, 1):
     sys.argv = [job, *arguments]
     runpy.run_module(job, run_name="__main__")
 """
+)
 
 
 @pytest.fixture(scope="module", params=KINDS)

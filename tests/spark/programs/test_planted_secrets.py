@@ -12,7 +12,7 @@ import pytest
 
 from deploy.kafka import free_port
 from fixtures.emitter.backends import Kafka
-from fixtures.emitter.drivers import SparkProgram, emitting
+from fixtures.emitter.drivers import WAITING, SparkProgram, emitting
 from fixtures.emitter.recording import RecordingServer, recording_server
 from fixtures.warm_jvm import WarmJvm
 
@@ -38,7 +38,9 @@ CONF = (
     "spark.bank{}.database==jdbc:postgresql://h/b?user=u&password={}",
     "spark.bank{}.note==password={}",
 )
-JOB = """
+JOB = (
+    WAITING
+    + """
 import json, logging, sys, time
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -84,13 +86,11 @@ query = (stream.writeStream.format("parquet").queryName("ticks").option("path", 
 while query.lastProgress is None and query.exception() is None:
     time.sleep(0.1)
 query.stop()
-spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60_000)
-until = time.monotonic() + 120  # a busy machine is slow to tell, and the end does not wait for long
-while '"eventType":"ABORT"' not in open("events.jsonl").read() and time.monotonic() < until:
-    time.sleep(0.1)
+wait_until_told(spark, 1, '"eventType":"ABORT"')
 sys.excepthook = lambda *error: print("the job ended")
 raise RuntimeError("password=" + rounds["end"])
 """
+)
 IN_A_ROUND = 23
 
 

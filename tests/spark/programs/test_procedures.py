@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fixtures.emitter.drivers import SparkProgram, emitting
+from fixtures.emitter.drivers import WAITING, SparkProgram, emitting
 from fixtures.spark_lake import needs
 from fixtures.spark_lake.running import snapshot
 from fixtures.warm_jvm import WarmJvm
@@ -17,7 +17,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, needs("iceberg")]
 
 Event = dict[str, Any]
 
-BRINGING = """
+BRINGING = (
+    WAITING
+    + """
 import json, os
 from pyspark.sql import SparkSession
 
@@ -44,11 +46,15 @@ for source in ("nowhere", "files"):
 spark.sql("CALL lake.system.rewrite_data_files('db.files')")
 tables = ("copied", "added", "files")
 newest = {t: spark.sql(f"SELECT snapshot_id FROM lake.db.{t}.snapshots").collect()[0][0] for t in tables}
+wait_until_told(spark, 2, '"eventType":"FAIL"')
 spark.stop()
 print(json.dumps({name: str(number) for name, number in newest.items()}))
 """
+)
 
-SETTING = """
+SETTING = (
+    WAITING
+    + """
 import json
 from pyspark.sql import SparkSession
 
@@ -76,9 +82,11 @@ try:
 except Exception as error:
     print(type(error).__name__)
 published = ids()[4]
+wait_until_told(spark, 1, '"eventType":"FAIL"')
 spark.stop()
 print(json.dumps([str(staged), str(published)]))
 """
+)
 
 
 def catalog(folder: Path) -> dict[str, str]:

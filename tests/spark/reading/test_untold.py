@@ -32,7 +32,7 @@ def test_barrier_unknown_to_the_collector_is_not_skipped(bank: Any, collector: s
     application = conf_of(dict(bank.spark.sparkContext.getConf().getAll())).app_name
     asked = {
         "namespace": "default",
-        "name": f"{application}.balance",
+        "name": f"{application}.{bank.name('balance')}",
         "position": 1,
     }
     told = Collector(collector, None).ask("POST", "/api/v2/jobs/decision", asked)

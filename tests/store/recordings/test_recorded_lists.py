@@ -58,8 +58,10 @@ def expected(then: dict[str, Json], found: dict[str, Json]) -> dict[str, Json]:
 def shown(then: Json, found: Json) -> Json:
     """The item of then with the keys that the other shows.
 
-    Of what was not dropped lists of the past say so.
+    Of what was not dropped lists of the past say so. Owners that were stated again later are None.
     """
+    if "owners" in found and found["owners"] is None:
+        then = then | {"owners": None}
     hidden = {"updatedAt", "droppedAt", "owners", "latestSnapshot"} - found.keys()
     kept = {key: value for key, value in then.items() if key not in hidden}
     return {"droppedAt": None} | kept if "droppedAt" in found else kept
