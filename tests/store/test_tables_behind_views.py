@@ -385,3 +385,14 @@ def test_table_read_through_a_view_is_read(engine: Engine) -> None:
     with reader(engine) as connection:
         answer = ANSWERS["/impact"](connection, {"node": "dataset:db:t"}, NOW)
     assert answer["node"]["lastReadBy"]["job"] == "job:ns:job_a"
+
+
+def test_views_that_read_each_other_end_every_walk(engine: Engine) -> None:
+    read: list[str | Json] = [through("v", "w"), through("w", "v"), through("t", "v")]
+    fill(engine, [run("COMPLETE", 1, "job_a", read, [columns("o", x=("t", "x"))])])
+
+    ring = {"t -> v", "v -> w", "w -> v", "v -> job_a", "w -> job_a", "job_a -> o"}
+    for node in ("t", "o", "v"):
+        assert edges_of(engine, node) == ring
+    assert impact_of(engine, "t") == {"v", "w", "job_a", "o", "x"}
+    assert impact_of(engine, "t", column="x") >= {"o", "job_a"}

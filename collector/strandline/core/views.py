@@ -32,13 +32,15 @@ class ViewsRead:
     def direct(self, sources: Iterable[int]) -> dict[int, set[int]]:
         """Map what the run read directly to those of the sources that it stands for.
 
-        A view that the run read directly stands for all that was read through it.
+        A view that the run read directly stands for all that was read through it. Of views that
+        read each other, where none is read directly, each counts as read so.
         """
         stands_for: dict[int, set[int]] = {}
         for source in sources:
-            for node in self._around(source):
-                if node not in self.above or node in self.above[node]:
-                    stands_for.setdefault(node, set()).add(source)
+            around = self._around(source)
+            read = [node for node in around if node not in self.above or node in self.above[node]]
+            for node in read or [view for view in around if view in self.below]:
+                stands_for.setdefault(node, set()).add(source)
         return stands_for
 
     def links_below(self, starts: Iterable[int]) -> Iterator[Link]:
