@@ -53,3 +53,11 @@ def test_null_character_is_rejected_in_bodies_too(
     answer = bank_client.post(path, json=body)
 
     assert (answer.status_code, "U+0000" in answer.json()["detail"]) == (400, True)
+
+
+@pytest.mark.parametrize("query", ["namespace=caf%E9", "state=FAIL&namespace=%ff", "n%ff=1"])
+def test_parameter_that_is_not_utf8_is_refused(client: httpx.Client, query: str) -> None:
+    answer = client.get(f"/datasets?{query}")
+
+    assert answer.status_code == 400
+    assert "is not UTF-8: percent-encode its characters as UTF-8" in answer.json()["detail"]

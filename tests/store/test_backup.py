@@ -86,7 +86,7 @@ def test_copy_made_under_load_restores_a_prefix_of_the_events(
         copied = back_up(engine, file)
         after = len(done) + 1
     again = make_engine(empty_url)
-    restored = restore(again, file)
+    restored = restore(empty_url, file)
     kept = events(again)
 
     assert restored.rows == copied.rows
@@ -136,18 +136,17 @@ def test_backup_overwrites_nothing_and_restore_rejects_damage(
         content[place] ^= 0x5A
     damaged.write_bytes(content)
     checksum_file(damaged).write_bytes(checksum_file(file).read_bytes())
-    empty = make_engine(empty_url)
 
     with pytest.raises(RefusedError, match="already exists"):
         back_up(engine, file)
     with pytest.raises(RefusedError, match=r"already exists|not empty"):
-        restore(engine, file)
+        restore(engine.url.render_as_string(hide_password=False), file)
     with pytest.raises(RefusedError, match="damaged"):
-        restore(empty, damaged)
+        restore(empty_url, damaged)
     with pytest.raises(RefusedError, match="not a copy"):
-        restore(empty, Path(__file__))
-    assert restore(empty, file).rows["raw_events"] == 50
-    empty.dispose()
+        restore(empty_url, Path(__file__))
+    assert not (tmp_path / "restored").exists()
+    assert restore(empty_url, file).rows["raw_events"] == 50
 
 
 def test_restore_rejects_a_copy_with_one_changed_byte(
@@ -160,14 +159,13 @@ def test_restore_rejects_a_copy_with_one_changed_byte(
     content = bytearray(file.read_bytes())
     content[max(content.find(b"transfers"), 100)] ^= 1
     file.write_bytes(content)
-    empty = make_engine(empty_url)
 
     with pytest.raises(RefusedError, match=r"damaged: its SHA-256 is not the one in copy\.sha256"):
-        restore(empty, file)
+        restore(empty_url, file)
     checksum_file(file).unlink()
     with pytest.raises(RefusedError, match="cannot be verified"):
-        restore(empty, file)
-    empty.dispose()
+        restore(empty_url, file)
+    assert not (tmp_path / "restored").exists()
 
 
 def test_check_finds_each_changed_byte_of_a_stored_event(engine: Engine) -> None:

@@ -118,9 +118,9 @@ def test_a_copy_of_the_earlier_version_is_restored_and_upgraded(
     stored: Engine, empty_url: str, tmp_path: Path, next_version: Path
 ) -> None:
     back_up(stored, tmp_path / "copy")
-    restored = make_engine(empty_url)
 
-    restore(restored, tmp_path / "copy")
+    restore(empty_url, tmp_path / "copy")
+    restored = make_engine(empty_url)
     migrate(restored)
 
     check(restored)

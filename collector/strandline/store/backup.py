@@ -19,11 +19,18 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, make_url, text
 
 from strandline.errors import RefusedError, SchemaError
 from strandline.store.ingest.raw_events import make_partition, partition_days
-from strandline.store.sql.engine import file_of, is_empty, migrate, reading, revisions
+from strandline.store.sql.engine import (
+    file_of,
+    is_empty,
+    make_engine,
+    migrate,
+    reading,
+    revisions,
+)
 from strandline.store.sql.private_files import make_private
 
 SQLITE_HEADER = b"SQLite format 3\0"
@@ -83,20 +90,23 @@ def _refuse_changed(file: Path) -> None:
         )
 
 
-def restore(engine: Engine, file: Path) -> Copied:
+def restore(url: str, file: Path) -> Copied:
     """Make a store from a copy, where there is none; nothing is left of it if a check fails."""
     kind = _kind_of(file)
     _refuse_changed(file)
-    if kind != engine.dialect.name:
-        raise RefusedError(
-            f"{file} is a copy of {kind}, the database is {engine.dialect.name}", code="kind"
-        )
-    target = file_of(engine.url)
+    wanted = make_url(url).get_backend_name()
+    if kind != wanted:
+        raise RefusedError(f"{file} is a copy of {kind}, the database is {wanted}", code="kind")
+    target = file_of(url)
     if target is not None:
         return _file_of_copy(file, target)
-    if not is_empty(engine):
-        raise RefusedError("the database is not empty; choose an empty one", code="exists")
-    return _tables_of_copy(engine, file)
+    engine = make_engine(url)
+    try:
+        if not is_empty(engine):
+            raise RefusedError("the database is not empty; choose an empty one", code="exists")
+        return _tables_of_copy(engine, file)
+    finally:
+        engine.dispose()
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from datetime import UTC, datetime
 from functools import partial, wraps
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from urllib.parse import unquote_to_bytes
 
 import orjson
 from fastapi import APIRouter, Request
@@ -149,8 +150,16 @@ class Route(APIRoute):
     def _refuse_odd(self, request: Request) -> None:
         """Refuse parameters that are misspelt, and two of one name.
 
-        The answer would be one to another question.
+        The answer would be one to another question, as for a value that is not UTF-8.
         """
+        for pair in request.scope["query_string"].split(b"&"):
+            try:
+                unquote_to_bytes(pair).decode()
+            except UnicodeDecodeError:
+                name = pair.partition(b"=")[0].decode("latin-1")
+                raise ParameterError(
+                    f"parameter {name} is not UTF-8: percent-encode its characters as UTF-8"
+                ) from None
         parameters = [name for name, _ in request.query_params.multi_items()]
         for name in parameters:
             if name not in self._names:

@@ -5,12 +5,13 @@ A checked copy of the whole store, and the store of a copy.
 
 from argparse import Namespace
 
+from sqlalchemy import make_url
+
 from strandline.cli.answers import tell
 from strandline.cli.open_store import existing_store
 from strandline.settings import Settings
 from strandline.store.backup import Copied, back_up
 from strandline.store.backup import restore as restore_store
-from strandline.store.sql.engine import make_engine
 
 
 def backup(options: Namespace, settings: Settings) -> int:
@@ -25,12 +26,8 @@ def backup(options: Namespace, settings: Settings) -> int:
 
 def restore(options: Namespace, settings: Settings) -> int:
     """Make the store of a copy."""
-    engine = make_engine(settings.database_url)
-    try:
-        copied = restore_store(engine, options.file)
-    finally:
-        engine.dispose()
-    where = engine.url.render_as_string(hide_password=True)
+    copied = restore_store(settings.database_url, options.file)
+    where = make_url(settings.database_url).render_as_string(hide_password=True)
     return _report(options, copied, f"{where} is restored and checked")
 
 
