@@ -5,9 +5,9 @@ from sqlalchemy import Engine
 
 from strandline.api.writer.senders import Senders
 from strandline.core.access.granted import Access
-from strandline.errors import ForbiddenError
+from strandline.errors import AmbiguousError, ForbiddenError
 from strandline.store.ingest.take import validated
-from strandline.store.lineage.lookup import dataset_of
+from strandline.store.lineage.lookup import dataset_called, dataset_of, job_called, node_called
 from worlds.builders import NOON, Json, dataset, encode, event, rows, store, symlink
 
 PLAIN = ("bank/a", "s3://lake")
@@ -102,3 +102,33 @@ def test_a_key_of_one_spelling_writes_nothing_for_the_others(
 
     both = Access("key", frozenset(("ingest",)), ("tests", granted, refused))
     assert Senders(sqlite_engine).permitted(record, both) == record
+
+
+@pytest.mark.parametrize(
+    ("text", "node"),
+    [
+        ("s3a://lake/bank/a/", "dataset:s3://lake:bank/a"),
+        ("s3://lake:bank/a", "dataset:s3://lake:bank/a"),
+        ("file:///exports/a.csv", "dataset:file:/exports/a.csv"),
+        ("hdfs://name:8020/bank/a", "dataset:hdfs://name:8020:/bank/a"),
+        ("kafka://broker:9092/payments", "dataset:kafka://broker:9092:payments"),
+        ("tests:load", "job:tests:load"),
+    ],
+)
+def test_name_after_its_namespace_is_found(engine: Engine, text: str, node: str) -> None:
+    places = [
+        dataset("bank/a", "s3://lake"),
+        dataset("bank/a", "s3://other"),
+        dataset("/bank/a", "hdfs://name:8020"),
+        dataset("/exports/a.csv", "file"),
+        dataset("payments", "kafka://broker:9092"),
+    ]
+    elsewhere = event("COMPLETE", 2, "load") | {"job": {"namespace": "elsewhere", "name": "load"}}
+    store(engine, [event("COMPLETE", 1, "load", 0, places), elsewhere], NOON)
+
+    of_kind = job_called if node.startswith("job:") else dataset_called
+    with engine.connect() as connection:
+        assert str(node_called(connection, text)) == node
+        assert str(of_kind(connection, text)) == node
+        with pytest.raises(AmbiguousError):
+            node_called(connection, "load" if node.startswith("job:") else "bank/a")

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple, NoReturn
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select
@@ -120,6 +121,8 @@ def node_called(connection: Connection, text: str) -> Node:
     for words, equal in _ways(text):
         if nodes := _called(connection, words, equal):
             return _the_one(nodes, text)
+    if nodes := [*_at_address(connection, "dataset", text), *_at_address(connection, "job", text)]:
+        return _the_one(nodes, text)
     if nodes := _by_end_of_path(connection, text) or _families_with(connection, text):
         return _the_one(nodes, text)
     return _unknown(connection, "dataset or job", repr(text), text)
@@ -132,7 +135,7 @@ def job_called(connection: Connection, text: str) -> Node:
     for words, equal in _ways(text):
         if nodes := _nodes(connection, "job", select(jobs).where(equal(jobs.c.name, words))):
             return _the_one(nodes, text)
-    if nodes := _families_with(connection, text):
+    if nodes := _at_address(connection, "job", text) or _families_with(connection, text):
         return _the_one(nodes, text)
     return _unknown(connection, "job", repr(text), text)
 
@@ -152,7 +155,7 @@ def dataset_called(connection: Connection, text: str) -> Node:
             connection, or_(equal(datasets.c.name, words), _placed(words, equal))
         ):
             return _the_one(nodes, text)
-    if nodes := _by_end_of_path(connection, text):
+    if nodes := _at_address(connection, "dataset", text) or _by_end_of_path(connection, text):
         return _the_one(nodes, text)
     return _unknown(connection, "dataset", repr(text), text)
 
@@ -160,6 +163,23 @@ def dataset_called(connection: Connection, text: str) -> Node:
 def _called(connection: Connection, text: str, equal: Equal) -> list[Node]:
     nodes = _datasets(connection, or_(equal(datasets.c.name, text), _placed(text, equal)))
     return nodes + _nodes(connection, "job", select(jobs).where(equal(jobs.c.name, text)))
+
+
+def _at_address(connection: Connection, kind: str, text: str) -> list[Node]:
+    """Return the node whose namespace and name, joined by a colon or slash, are a text.
+
+    Labels in answers are written so, and paths in jobs: `s3a://lake/bank/a`, `file:///lake/a`.
+    """
+    address = re.sub("^([a-z]+):///", r"\1:/", text)
+    names: list[tuple[str, str]] = []
+    for match in islice(re.finditer("[:/]", address), MOST_SPLITS):
+        start, end = match.span()
+        names.append((address[:start], address[end:]))
+        if match[0] == "/":
+            names.append((address[:start], address[start:]))
+    nodes = _stored(connection, kind, names) if names else []
+    longest = max((len(namespace) for namespace, _ in nodes), default=0)
+    return list(dict.fromkeys(node for namespace, node in nodes if len(namespace) == longest))
 
 
 def _by_end_of_path(connection: Connection, text: str) -> list[Node]:
@@ -235,7 +255,7 @@ def _stored(
 def _stored_under(connection: Connection, kind: str, ids: Sequence[int]) -> list[tuple[str, Node]]:
     """(namespace as asked, node) of the ids that are known."""
     rows = connection.execute(_of_ids(kind), {"ids": ids})
-    return [(row_kind, Node(kind, id_, namespace, name)) for id_, namespace, name, row_kind in rows]
+    return [(reported, Node(kind, id_, namespace, name)) for id_, namespace, name, reported in rows]
 
 
 @cache
