@@ -199,6 +199,17 @@ def stated(mention: Mention) -> Value | None:
     return None if _is_count(mention, content) else value
 
 
+_BLOCK = re.compile(r"[|>][+-]?[ \t]*\r?\n[ \t]+(?P<value>\S[^\r\n]*(?:\r?\n[ \t]+\S[^\r\n]*)*)")
+
+
+def block(mention: Mention) -> Value | None:
+    """Find the lines of a block of YAML: `password: >-` and a line below it."""
+    if not mention.is_strong or mention.in_sql:
+        return None
+    lines = _BLOCK.match(mention.text, mention.at)
+    return Value(lines.start("value"), lines.end(), lines.end()) if lines else None
+
+
 _COOKIE_HEADER = re.compile(r"(?:set-)?cookie", re.IGNORECASE)
 # One entry of a dictionary, with its value if that is a variable
 _COOKIE_ENTRY = re.compile(

@@ -6,6 +6,7 @@ prose write a value.
 
 from .bare import (
     assigned,
+    block,
     braced,
     cookie_entries,
     cookies,
@@ -49,7 +50,7 @@ _WAYS = {
     ),
     "..": (juxtaposed,),
     ",": (listed, labelled, tagged),
-    ":": (assigned_text, annotated, stated, number, tagged),
+    ":": (assigned_text, block, annotated, stated, number, tagged),
     "::": (annotated,),
     "->": (assigned_text, mapped),
     "=>": (assigned_text, mapped),

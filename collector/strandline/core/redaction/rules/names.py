@@ -31,7 +31,7 @@ _STRONG = (
     rf"authorization|credential|auth\.user\.info|{_KEY}"
 )
 # Each says a secret only before an equals sign.
-_WEAK = rf"{_PASS}|signature|auth(?<![a-z]auth)(?![\w-])|\bsas(?![\w-])"
+_WEAK = rf"{_PASS}|(?<![a-z])pw(?![a-z\d])|signature|auth(?<![a-z]auth)(?![\w-])|\bsas(?![\w-])"
 
 _STRONG_NAME = re.compile(_STRONG, _FLAGS)
 _WEAK_NAME = re.compile(_WEAK, _FLAGS)
@@ -54,8 +54,8 @@ _ABOUT = re.compile(
 )
 # Every name of a secret contains one of these.
 WORDS = (
-    *("pass", "pwd", "token", "secret", "signature", "auth", "credential", "cookie"),
-    *("identified", "sas", "key", "bindpw", "bind_pw"),
+    *("pass", "pw", "token", "secret", "signature", "auth", "credential", "cookie"),
+    *("identified", "sas", "key"),
 )
 
 

@@ -139,6 +139,9 @@ def labelled(mention: Mention) -> Value | None:
         value = quoted_at(mention.text, label.end()) if label else None
         if value:
             return value
+        if mention.text.startswith(">", behind):  # <entry key="db.password">x</entry>
+            content = _ELEMENT.match(mention.text, behind + 1)
+            return Value(behind + 1, content.end(), content.end()) if content else None
     if not mention.sign and _LINE_LABEL.search(mention.before(20)):
         line = _LINE_VALUE.match(mention.text, behind)
         return Value(line.start("value"), line.end(), line.end()) if line else None
