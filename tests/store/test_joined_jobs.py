@@ -5,7 +5,7 @@ import random
 import pytest
 from sqlalchemy import Engine
 
-from strandline.core.openlineage.names import id_of
+from strandline.core.openlineage.names import id_of, run_id_of
 from strandline.errors import NotFoundError, RefusedError
 from strandline.store.catalog.details import job_detail
 from strandline.store.forgetting.forget import Requester, Subject, forget
@@ -181,3 +181,15 @@ def test_a_joined_job_is_forgotten_under_all_its_names(engine: Engine) -> None:
     forget(engine, Subject("job", "tests", PATTERN), who, execute=True)
 
     assert PATTERN not in names_of_jobs(engine)
+
+
+def test_a_run_is_forgotten_by_the_own_name_of_a_joined_job(engine: Engine) -> None:
+    """Two days have a run "1", which is no UUID: each is a run of its own."""
+    store(engine, [*events_of(1, DAYS[0]), *events_of(2, DAYS[1])])
+    join(engine)
+    run = Subject("run", "tests", f"daily_{DAYS[0]}", "1")
+
+    forget(engine, run, Requester(NOON, "somebody"), execute=True)
+
+    left = run_id_of("1", "tests", f"daily_{DAYS[1]}")
+    assert rows(engine, "SELECT id FROM runs WHERE run_id = '1'") == [(left,)]

@@ -247,7 +247,9 @@ def _run(connection: Connection, subject: Subject) -> dict[str, Any]:
     if subject.name:
         stored = agreed_naming(connection).job_name_of(subject.namespace, subject.name)
         of_job = query.where(runs.c.job_id == id_of("job", *stored))
-        ids = set(connection.scalars(of_job)) or {run_ids_of(subject.id, *stored)[0]}
+        own, shared = run_ids_of(subject.id, subject.namespace, subject.name)
+        named = set(connection.scalars(of_job))
+        ids = named & {own, shared} or named or {own}
     if len(ids) > 1:
         raise RefusedError(
             f"{len(ids)} jobs have a run {subject.id}: name its job as well", code="ambiguous"
