@@ -193,3 +193,14 @@ def test_a_run_is_forgotten_by_the_own_name_of_a_joined_job(engine: Engine) -> N
 
     left = run_id_of("1", "tests", f"daily_{DAYS[1]}")
     assert rows(engine, "SELECT id FROM runs WHERE run_id = '1'") == [(left,)]
+
+
+def test_a_forgotten_namespace_leaves_no_family(engine: Engine) -> None:
+    store(engine, HISTORY)
+    join(engine)
+
+    forget(engine, Subject("namespace", "tests"), Requester(NOON, "somebody"), execute=True)
+
+    assert rows(engine, "SELECT value FROM store_settings WHERE key = 'job_families'") == [("[]",)]
+    store(engine, [event("COMPLETE", 91, "daily_2026-11-29", 900)])
+    assert names_of_jobs(engine) == {"daily_2026-11-29"}

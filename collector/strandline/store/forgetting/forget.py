@@ -14,6 +14,7 @@ from datetime import datetime
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import OperationalError
 
+from strandline.core.openlineage.names import namespace_id
 from strandline.store.audit import Entry, note
 from strandline.store.forgetting.events import events_left, write
 from strandline.store.forgetting.facts import forget_facts
@@ -28,7 +29,7 @@ from strandline.store.ingest.writer_state import Caches
 from strandline.store.schema.relation_tables import RUN_VIEWS, TEMPLATES
 from strandline.store.schema.run_tables import runs, shared_runs
 from strandline.store.sql.id_lists import among
-from strandline.store.sql.shared_settings import raise_epoch
+from strandline.store.sql.shared_settings import agree_on_families, raise_epoch
 
 __all__ = ["Forgotten", "Requester", "Subject", "forget"]
 
@@ -95,6 +96,10 @@ def _forget(connection: Connection, subject: Subject) -> Forgotten:
     references = write(connection, target, left)
     counts = fold_again(connection, target, keys, caches)
     noted = forget_notes(connection, target, own_runs, left)
+    families = target.stored_names.families
+    others = {family for family in families if namespace_id(family[0]) not in target.namespace_ids}
+    if others != families:
+        agree_on_families(connection, others)
     gone = (
         Counter(counts.gone) + noted + Counter(version_facts=gone_facts, body_references=references)
     )
