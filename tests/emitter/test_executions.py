@@ -381,6 +381,28 @@ def test_run_that_writes_a_table_twice_reports_both_snapshots() -> None:
     assert [(other.snapshotId, other.replacesTable) for other in facet.others] == [("12", True)]
 
 
+def test_run_that_writes_a_table_twice_has_the_columns_and_the_rows_of_both_writes() -> None:
+    first = insert(table("bank.credits", snapshot("12")), TRANSFERS)
+    second = insert(table("bank.credits", snapshot("13")), table("bank.people"))
+
+    (output,) = outputs_of([first, second])
+
+    facets: Any = output.facets
+    assert [one["name"] for one in facets["columnLineage"]["fields"]["id"]["inputFields"]] == [
+        "/warehouse/bank/transfers",
+        "/warehouse/bank/people",
+    ]
+    assert (output.outputFacets or {})["outputStatistics"].rowCount == 6
+
+
+def test_append_inside_a_create_table_as_counts_its_rows_once() -> None:
+    (output,) = outputs_of([insert(MADE, TRANSFERS), replace(insert(MADE), columns=())])
+
+    facets: Any = output.facets
+    assert list(facets["columnLineage"]["fields"]) == ["id"]
+    assert (output.outputFacets or {})["outputStatistics"].rowCount == 3
+
+
 def test_dates_are_cut_from_paths() -> None:
     settings = replace(conf(), remove_path=r".*(?P<remove>/date=[0-9-]+)")
     path = replace(CREDITS, name="/out/report/date=2026-11-21", table=None, symlinks=())

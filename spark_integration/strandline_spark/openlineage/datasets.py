@@ -80,24 +80,13 @@ def outputs_of(statements: Sequence[Statement]) -> list[OutputDataset]:
     Where several statements are one run (writes inside foreachBatch), each output says by the
     `lineage` facet which inputs are its own, because "all inputs to all outputs" would be wrong.
     """
-    several = (
-        len({(o.dataset.namespace, o.dataset.name) for s in statements for o in s.outputs}) > 1
-    )
-    written: dict[tuple[str, str], list[Snapshot]] = {}
-    for output in (output for statement in statements for output in statement.outputs):
-        key = (output.dataset.namespace, output.dataset.name)
-        written.setdefault(key, []).extend(output.dataset.snapshots)
-    datasets: dict[tuple[str, str], OutputDataset] = {}
+    written: dict[tuple[str, str], list[tuple[Output, Statement]]] = {}
     for statement in statements:
         for output in statement.outputs:
             key = (output.dataset.namespace, output.dataset.name)
-            dataset = replace(output.dataset, snapshots=each_written(written[key]))
-            output = replace(output, dataset=dataset)
-            output_dataset = _output(output, statement, explicit=several and len(statements) > 1)
-            datasets[key] = (
-                _joined(datasets[key], output_dataset) if key in datasets else output_dataset
-            )
-    return list(datasets.values())
+            written.setdefault(key, []).append((output, statement))
+    several = len(written) > 1 and len(statements) > 1
+    return [_output(writes, explicit=several) for writes in written.values()]
 
 
 def merged(first: Dataset, second: Dataset) -> Dataset:
@@ -140,31 +129,39 @@ def _input_facets(dataset: Dataset) -> dict[str, Any]:
     return facets
 
 
-def _output(output: Output, statement: Statement, *, explicit: bool) -> OutputDataset:
-    dataset = output.dataset
-    facets = _facets(dataset)
-    if statement.columns or statement.indirect:
-        facets["columnLineage"] = _columns(statement.columns, statement.indirect)
+def _output(writes: Sequence[tuple[Output, Statement]], *, explicit: bool) -> OutputDataset:
+    """Return one dataset as all writes of a run left it.
+
+    The last write describes the dataset. The first one says what became of it: a CREATE TABLE AS
+    SELECT fills what it has made by an overwrite.
+    """
+    outputs = [output for output, _ in writes]
+    snapshots = each_written(one for output in outputs for one in output.dataset.snapshots)
+    dataset = replace(outputs[-1].dataset, snapshots=snapshots)
+    facets: dict[str, Any] = {}
+    for output in outputs:
+        facets |= _facets(replace(output.dataset, snapshots=snapshots))
+    columns, indirect = _all_columns([statement for _, statement in writes])
+    if columns or indirect:
+        facets["columnLineage"] = _columns(columns, indirect)
     if explicit:
-        facets["lineage"] = lineage_facet([(i.namespace, i.name) for i in statement.inputs])
-    if output.before is not None:
-        namespace, name = output.before
-        previous = lifecycle_state_change_dataset.PreviousIdentifier(name, namespace)
-        facets["lifecycleStateChange"] = _Lifecycle(_State.RENAME, previousIdentifier=previous)
-    elif output.operation in _STATES:
-        facets["lifecycleStateChange"] = _Lifecycle(_STATES[output.operation])
-    output_facets = _snapshot_facet(dataset.snapshots, StrandlineSnapshotOutputDatasetFacet)
-    if output.renamed:
+        inputs = [dataset for _, statement in writes for dataset in statement.inputs]
+        facets["lineage"] = lineage_facet([(one.namespace, one.name) for one in inputs])
+    changes = [change for output in outputs if (change := _lifecycle(output)) is not None]
+    if changes:
+        facets["lifecycleStateChange"] = changes[0]
+    output_facets = _snapshot_facet(snapshots, StrandlineSnapshotOutputDatasetFacet)
+    if outputs[-1].renamed:
         output_facets["strandline_snapshot"] = StrandlineSnapshotOutputDatasetFacet(
-            format=dataset.format, renamedColumns=dict(output.renamed)
+            format=dataset.format, renamedColumns=dict(outputs[-1].renamed)
         )
-    if output.statistics:
-        statistic = output.statistics.get
+    statistics = _statistics(outputs)
+    if statistics:
         output_facets["outputStatistics"] = (
             output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-                rowCount=statistic("rowCount"),
-                size=statistic("size"),
-                fileCount=statistic("fileCount"),
+                rowCount=statistics.get("rowCount"),
+                size=statistics.get("size"),
+                fileCount=statistics.get("fileCount"),
             )
         )
     return OutputDataset(
@@ -172,32 +169,43 @@ def _output(output: Output, statement: Statement, *, explicit: bool) -> OutputDa
     )
 
 
-def _joined(first: OutputDataset, second: OutputDataset) -> OutputDataset:
-    """Two statements of one run that write the same dataset.
+def _all_columns(
+    statements: Sequence[Statement],
+) -> tuple[tuple[Column, ...], tuple[Origin, ...]]:
+    """Return the columns with what any of the statements made them of, and what decided rows."""
+    if len(statements) == 1:
+        return statements[0].columns, statements[0].indirect
+    origins: dict[str, dict[Origin, None]] = {}
+    for column in (column for statement in statements for column in statement.columns):
+        origins.setdefault(column.name, {}).update(dict.fromkeys(column.origins))
+    indirect = dict.fromkeys(one for statement in statements for one in statement.indirect)
+    return tuple(Column(name, tuple(made_of)) for name, made_of in origins.items()), tuple(indirect)
 
-    The later one's facets win, explicit inputs add up.
 
-    What became of the dataset the first one says: a CREATE TABLE AS SELECT fills what it has made
-    by an overwrite. One that only decides about rows (a DELETE) takes no columns away.
+def _lifecycle(output: Output) -> _Lifecycle | None:
+    if output.before is not None:
+        namespace, name = output.before
+        previous = lifecycle_state_change_dataset.PreviousIdentifier(name, namespace)
+        return _Lifecycle(_State.RENAME, previousIdentifier=previous)
+    return _Lifecycle(_STATES[output.operation]) if output.operation in _STATES else None
+
+
+def _statistics(outputs: Sequence[Output]) -> Mapping[str, int]:
+    """Return the last write's counts; of several commits the sum.
+
+    A CREATE TABLE AS and the append inside it count the same commit.
     """
-    return OutputDataset(
-        namespace=first.namespace,
-        name=first.name,
-        facets=_joined_facets(first.facets or {}, second.facets or {}),
-        outputFacets={**(first.outputFacets or {}), **(second.outputFacets or {})},
-    )
-
-
-def _joined_facets(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    facets = {**first, **second}
-    if "columnLineage" in first and not facets["columnLineage"]["fields"]:
-        facets["columnLineage"] = first["columnLineage"]
-    if "lifecycleStateChange" in first:
-        facets["lifecycleStateChange"] = first["lifecycleStateChange"]
-    if "lineage" in first and "lineage" in second:
-        inputs = (*first["lineage"].inputs, *second["lineage"].inputs)
-        facets["lineage"] = lineage_facet([(dataset.namespace, dataset.name) for dataset in inputs])
-    return facets
+    by_commit = {
+        output.dataset.snapshots[-1].snapshot_id: output.statistics
+        for output in outputs
+        if output.dataset.snapshots
+    }
+    if len(by_commit) < 2:
+        return next((output.statistics for output in reversed(outputs) if output.statistics), {})
+    counted = [
+        name for name in outputs[-1].statistics if all(name in one for one in by_commit.values())
+    ]
+    return {name: sum(one[name] for one in by_commit.values()) for name in counted}
 
 
 def lineage_facet(sources: Sequence[tuple[str, str]]) -> lineage.LineageDatasetFacet:
