@@ -43,7 +43,9 @@ _METHODS = {
     "MergeIntoWriter": ("merge",),
 }
 _TARGETS = ("path", "tableName", "name")  # parameters
-_CALL = re.compile(r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*CALL\b", re.IGNORECASE)
+_FIRST = re.compile(r"(?:\s|--[^\n]*\n)*(\w+|/\*)")  # word or comment of a statement
+_BRACKET = re.compile(r"(/\*|\*/)")
+_DEEPER = {"/*": 1, "*/": -1}  # into comments
 _PARAMETER = re.compile(  # by name or position, behind what may only look like one
     r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|::)|:(\w+)|\?""", re.DOTALL
 )
@@ -167,7 +169,7 @@ def _note_sql(
     try:
         if isinstance(error, ParseException):
             return
-        is_call = _CALL.match(text) is not None
+        is_call = begins_with_call(text)
         if not is_call:
             in_analysis = _REPORTS_ANALYSIS and isinstance(error, AnalysisException)
             if error is None or in_analysis or _is_reported(error):
@@ -179,6 +181,23 @@ def _note_sql(
         _add(SqlText, session, begun, error, text=text)
     except Exception as fault:
         swallowed("a SQL statement without an execution is not reported", fault)
+
+
+def begins_with_call(text: str) -> bool:
+    """Return whether the first word of a statement is CALL. Comments before it may be nested.
+
+    >>> begins_with_call("/* a /* b -- */ */ call s.f()"), begins_with_call("-- CALL\nSELECT 1")
+    (True, False)
+    """
+    position, depth = 0, 0
+    while True:
+        token = (_BRACKET.search if depth else _FIRST.match)(text, position)
+        if token is None:
+            return False
+        if token[1] not in _DEEPER:
+            return token[1].upper() == "CALL"
+        depth += _DEEPER[token[1]]
+        position = token.end()
 
 
 def _formatted(session: Any, text: str, named: Mapping[str, Any]) -> str:
