@@ -25,7 +25,7 @@ from strandline_spark.plans.tree import Node
 from strandline_spark.plans.tree_source import Tree, tree_of_plan
 
 _REMEMBERED = 1000  # tables
-Proof = Literal["snapshot", "files"] | None
+Proof = Literal["snapshot", "files", "part"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,9 +266,12 @@ def _proof(write: Write, format_: Format) -> Proof:
     """Return the trace of a write that is done only if nothing is there."""
     if not (write.unless_there and write.fills):
         return None
-    return (
-        "snapshot" if format_.scans_tell else "files" if write.mention.provider == "files" else None
-    )
+    if format_.scans_tell:
+        return "snapshot"
+    if write.mention.provider == "files":
+        return "files"
+    in_catalog = write.mention.catalog_table is not None or write.mention.catalog is not None
+    return "part" if in_catalog else None  # a nested execution fills a table that was made
 
 
 def _will_know(mention: Mention, jvm: Jvm) -> tuple[Format, Dataset] | None:

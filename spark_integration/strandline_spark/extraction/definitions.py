@@ -50,12 +50,15 @@ def _rename_command(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 def _rename_in_session(database: str, old: str, new: str, jvm: Jvm) -> Write | None:
     """Return the rename of a table of the session's catalog, which moves a managed table's folder.
 
-    It may be over already, so the table is looked for under both names.
+    It may be over already, or be done meanwhile: the table is looked for under both names.
     """
-    found = new if _described(database, new, jvm) is not None else old
-    tables = [_described(database, found, jvm) for _ in range(2)]
-    after, before = tables
-    if after is None or before is None or provider_of(after) == "iceberg":
+    for current in (new, old, new):
+        after, before = (_described(database, current, jvm) for _ in range(2))
+        if after is not None and before is not None:
+            break
+    else:
+        return None
+    if provider_of(after) == "iceberg":
         return None
     kind, lies_at = str(after.tableType().name()), location_of(after)
     schema = fields_of(after.schema())
@@ -66,7 +69,7 @@ def _rename_in_session(database: str, old: str, new: str, jvm: Jvm) -> Write | N
         ]
         return Write(mentions[0], "rename", before=mentions[1])
     for table, name in ((after, new), (before, old)):
-        moved = kind == "MANAGED" and name != found
+        moved = kind == "MANAGED" and name != current
         place = default_path(_identifier(database, name, jvm), jvm) if moved else lies_at
         keep(table, "name", qualified(SESSION_CATALOG, database, name))
         keep(table, "location", place)

@@ -163,7 +163,7 @@ def _inlined_view(alias: JavaObject, parts: Sequence[str], jvm: Jvm) -> Mention:
         return Mention(schema, provider="view", options=options)
     return Mention(
         schema,
-        catalog=jvm.session.sessionState().catalogManager().catalog(catalog),
+        catalog=jvm.catalog(catalog),
         identifier=jvm.static(IDENTIFIER, "of")(jvm.array("java.lang.String", *namespace), name),
         provider="view",
     )
@@ -184,7 +184,7 @@ def _view_of_catalog(alias: JavaObject, jvm: Jvm) -> Mention | None:
     """
     try:
         catalog_name, *namespace = jvm.sequence(alias.identifier().qualifier())
-        catalog = jvm.session.sessionState().catalogManager().catalog(catalog_name)
+        catalog = jvm.catalog(catalog_name)
         parts = jvm.array("java.lang.String", *namespace)
         identifier = jvm.static(IDENTIFIER, "of")(parts, alias.identifier().name())
         if not catalog.viewExists(identifier):

@@ -231,9 +231,13 @@ class PlanReader:
 
         `happened`: the commits since its start.
         """
-        jvm = self._jvm
-        jvm.session = statement.session
+        self._jvm.session = statement.session
         self._unread.clear()
+        with self._jvm.as_active():
+            return self._unreported(statement, happened)
+
+    def _unreported(self, statement: Unreported, happened: Sequence[Commit | Scan]) -> Statement:
+        jvm = self._jvm
         if isinstance(statement, RefusedWrite):
             parts = self._refused(statement)
         else:
@@ -368,7 +372,8 @@ class PlanReader:
         analysed = self._trees.analysed(execution)
         self._jvm.session_id = analysed.session
         if analysed.failed:
-            return failed_parts_of(analysed.plan, analysed.tree, analysed.error, self._jvm)
+            with self._jvm.as_active():
+                return failed_parts_of(analysed.plan, analysed.tree, analysed.error, self._jvm)
         parts = parts_of(analysed.plan, self._jvm, analysed.tree)
         parts = self._idle.added_to(
             parts, lambda: parts_of(planned.analyzed(), self._jvm).reads, ask
@@ -418,7 +423,9 @@ class PlanReader:
         outputs = self._outputs(parts, execution, happened)
         if parts.doubtful and not all(map(_proven, parts.targets, outputs)):
             return Statement(parts.root.name)
-        return self._grown(self._statement(parts, inputs, outputs), parts)
+        statement = self._grown(self._statement(parts, inputs, outputs), parts)
+        by_part = any(target.proven_by == "part" for target in parts.targets)
+        return replace(statement, if_filled=parts.doubtful and by_part)
 
     def _grown(self, statement: Statement, parts: Parts) -> Statement:
         """Return a statement that added columns to its table.
@@ -822,4 +829,4 @@ def _proven(target: Target, output: Output) -> bool:
     """Return true if its trace proves that a write to an empty place was done."""
     if target.proven_by == "snapshot":
         return bool(output.dataset.snapshots)
-    return target.proven_by is None or bool(output.statistics.get("fileCount"))
+    return target.proven_by != "files" or bool(output.statistics.get("fileCount"))

@@ -166,7 +166,7 @@ def default_path(identifier: JavaObject, jvm: Jvm) -> str | None:
 def _on_name(operation: Operation) -> Reader:
     """DROP and TRUNCATE name their table only.
 
-    Once it is dropped nothing is left to ask.
+    Once it is dropped nothing is left to ask. What empties or drops a partition alters its table.
     """
 
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -179,6 +179,8 @@ def _on_name(operation: Operation) -> Reader:
         if str(table.tableType().name()) == "VIEW":
             return []
         mention = of_table(table, fields_of(table.schema()), jvm)
+        if operation == "truncate" and optional(plan.partitionSpec()) is not None:
+            return [Write(mention, "alter")]
         return [Write(mention, operation, whole=operation == "truncate")]
 
     return read
@@ -218,9 +220,22 @@ def _view(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     names = [str(columns.apply(index)._1()) for index in range(columns.size())]
     if len(names) == len(schema):
         schema = tuple(replace(field, name=name) for field, name in zip(schema, names, strict=True))
-    name = plan.name()
-    options = {"database": str(optional(name.database()) or "default"), "view": str(name.table())}
-    return [Write(Mention(schema, provider="view", options=options), "create")]
+    unless_there = bool(plan.allowExisting())
+    mention = _named_view(plan.name(), schema, jvm)
+    return [Write(mention, "create", unless_there=unless_there, fills=False)]
+
+
+def _view_anew(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """ALTER VIEW .. AS, of a view that outlives the session."""
+    if jvm.session.sessionState().catalog().isTempView(plan.name()):
+        return []
+    return [Write(_named_view(plan.name(), fields_of(plan.query().schema()), jvm), "create")]
+
+
+def _named_view(name: JavaObject, schema: tuple[Field, ...], jvm: Jvm) -> Mention:
+    whole = jvm.session.sessionState().catalog().qualifyIdentifier(name)
+    options = {"database": str(optional(whole.database())), "view": str(whole.table())}
+    return Mention(schema, provider="view", options=options)
 
 
 def in_place(described: InPlace) -> Reader:
@@ -254,8 +269,10 @@ COMMANDS: dict[str, Reader] = {
     "InsertIntoHiveTable": _hive_table,
     "DropTableCommand": _on_name("drop"),
     "TruncateTableCommand": _on_name("truncate"),
+    "AlterTableDropPartitionCommand": _on_name("alter"),
     "LoadDataCommand": _load_data,
     "AlterTableAddPartitionCommand": _new_partitions,
     "AlterTableSetLocationCommand": _new_location,
     "CreateViewCommand": _view,
+    "AlterViewAsCommand": _view_anew,
 }

@@ -9,7 +9,8 @@ from strandline_spark.formats.catalog_tables import (
 )
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm.client import Jvm
+from strandline_spark.jvm.class_names import TABLE_IDENTIFIER
+from strandline_spark.jvm.client import JAVA_FAILED, Jvm
 from strandline_spark.model.statement import Dataset, Symlink
 
 
@@ -35,6 +36,16 @@ class Views(Format):
             whole_name,
             (Symlink(namespace, name, "TABLE"),),
         )
+
+    def made_at(self, mention: Mention, jvm: Jvm) -> int | None:
+        """Return when the view was made, in milliseconds since 1970; None if it is not there."""
+        database = jvm.static("scala.Option", "apply")(mention.options["database"])
+        identifier = jvm.new(TABLE_IDENTIFIER, mention.options["view"], database)
+        try:
+            view = jvm.session.sessionState().catalog().getTableMetadata(identifier)
+        except JAVA_FAILED:
+            return None
+        return int(view.createTime())
 
 
 FORMAT = Views()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -72,6 +73,29 @@ class Jvm:
         self._settings.clear()
         self._hadoop_settings.clear()
         self._hadoop_configuration = None
+
+    @contextmanager
+    def as_active(self) -> Iterator[None]:
+        """Have Spark take the session for this thread's.
+
+        Only then does it find the catalog that stands for the session's own, or the default one.
+        """
+        session = fetched(self.session)
+        kind = class_name(session)
+        before = self.static(kind, "getActiveSession")()
+        self.static(kind, "setActiveSession")(session)
+        try:
+            yield
+        finally:
+            if before.isDefined():
+                self.static(kind, "setActiveSession")(before.get())
+            else:
+                self.static(kind, "clearActiveSession")()
+
+    def catalog(self, name: str) -> JavaObject:
+        """A catalog of the session by its name."""
+        with self.as_active():
+            return self.session.sessionState().catalogManager().catalog(name)
 
     @cached_property
     def mapper(self) -> JavaObject:

@@ -210,6 +210,7 @@ class Statement:
     sql: str | None = None  # as the user wrote it, if it was SQL
     unread: tuple[str, ...] = ()  # parts of the plan that could not be read, each with the reason
     absent: str | None = None  # the name of a target that a failed statement did not find
+    if_filled: bool = False  # nothing was made unless a nested execution wrote the output
 
     @property
     def output_unread(self) -> bool:

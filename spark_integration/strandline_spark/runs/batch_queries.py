@@ -278,6 +278,8 @@ class Actions:
         except Exception as error:
             reason = swallowed("what a statement did is reported as it was planned", error)
             return [*begun, *writing(execution.parts)], reason
+        if statement.if_filled and ended.error is None and not _is_filled(statement, execution):
+            return [], None
         return folded(statement, execution.parts), None
 
     def _overridden(self, execution: Execution, statements: Sequence[Statement]) -> list[Statement]:
@@ -328,6 +330,12 @@ def folded(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
         statement,
         *(replace(part, columns=(), indirect=()) if resolved else part for part in same),
     ]
+
+
+def _is_filled(statement: Statement, execution: Execution) -> bool:
+    """Return whether a nested execution wrote what a statement would have made."""
+    own = _names_written(statement)
+    return any(_names_written(part) & own for part in execution.parts)
 
 
 def _without_renames(statement: Statement) -> Statement:

@@ -50,6 +50,7 @@ _PARAMETER = re.compile(  # by name or position, behind what may only look like 
     r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|::)|:(\w+)|\?""", re.DOTALL
 )
 _EXECUTED, _STREAMED = ".SQLExecution$", ".execution.streaming."
+_IN_TASK = ".executor.Executor$"  # of an error that a task threw, on a thread of its own
 _REPORTS_ANALYSIS = int(spark_version.partition(".")[0]) >= 4  # of SQL, by an execution "analyze"
 _DEFAULT_CATALOG = "spark.sql.defaultCatalog"
 _KEPT = 100  # statements that wait for an emitter
@@ -184,7 +185,7 @@ def _note_sql(
 
 
 def begins_with_call(text: str) -> bool:
-    """Return whether the first word of a statement is CALL. Comments before it may be nested.
+    r"""Return whether the first word of a statement is CALL. Comments before it may be nested.
 
     >>> begins_with_call("/* a /* b -- */ */ call s.f()"), begins_with_call("-- CALL\nSELECT 1")
     (True, False)
@@ -240,7 +241,7 @@ def _is_reported(error: Exception) -> bool:
         return isinstance(error, Py4JError)
     trace = str(getattr(error, "_stackTrace", None) or error)
     statement, _, caller = trace.partition("at py4j.")
-    return _EXECUTED in statement or _STREAMED in caller
+    return any(part in statement for part in (_EXECUTED, _IN_TASK)) or _STREAMED in caller
 
 
 def _add(

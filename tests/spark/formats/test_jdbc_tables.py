@@ -10,6 +10,7 @@ import pytest
 
 from fixtures.spark_lake import needs
 from fixtures.spark_lake.analysis import next_event
+from strandline_spark.columns.lineage import origins_of
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.formats.jdbc.datasets import FORMAT
 from strandline_spark.formats.mention import Mention
@@ -49,6 +50,17 @@ def test_tables_of_a_from_clause_are_read(lake: Any, text: str, names: list[str]
 def test_query_in_the_databases_own_dialect_is_said_to_be_unread(lake: Any, text: str) -> None:
     with pytest.raises(LookupError, match="dialect"):
         tables(lake, text)
+
+
+@pytest.mark.parametrize(("database", "origins"), [("sqlite", ["id"]), ("mysql", [])])
+def test_double_quotes_stand_around_what_they_mean_in_the_database(
+    lake: Any, database: str, origins: list[str]
+) -> None:
+    options = {"url": f"jdbc:{database}://host/shop", "query": 'SELECT "id" AS x FROM users'}
+    mention = Mention(columns=((7, "x"),), provider="jdbc", options=options)
+    values = FORMAT.queried(mention, Jvm(lake._jvm, lake._jsparkSession)) or {}
+
+    assert [origin.column for origin in origins_of(values[7])] == origins
 
 
 @needs("iceberg")  # whose jars have the driver

@@ -336,3 +336,14 @@ def test_errors_that_spark_reports_or_cannot_parse_are_not_noted(lake: Any, sql:
         lake.sql(sql)
 
     assert statements.take() is None
+
+
+@delta
+def test_error_of_a_task_is_not_noted_too(lake: Any) -> None:
+    lake.sql("CREATE TABLE failed.checked (id INT) USING delta")
+    lake.sql("ALTER TABLE failed.checked ADD CONSTRAINT positive CHECK (id > 0)")
+    statements = UnreportedStatements()
+    with pytest.raises(Exception, match="positive"):
+        lake.sql("INSERT INTO failed.checked SELECT -1")
+
+    assert statements.take() is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -182,3 +183,31 @@ def test_view_whose_query_stands_in_its_place_is_named(lake: Any, views: str) ->
     for rows_after in (0, 200_000):
         found = behind(read_by(lake.sql(f"SELECT next FROM {of_w.around(outer)}"), rows_after))
         assert found == {w: [None], v: [w], a: [v], b: [v]}
+
+
+def test_view_that_is_altered_is_made_from_its_new_tables(lake: Any) -> None:
+    lake.sql("CREATE TABLE seen.newer USING parquet AS SELECT 1 AS id")
+    lake.sql("CREATE VIEW seen.altered AS SELECT 1 AS id")
+    execution = lake.sql("ALTER VIEW seen.altered AS SELECT id FROM seen.newer")
+    statement = PlanReader(lake).at_end(execution._jdf.queryExecution())
+
+    assert tables(statement) == {"spark_catalog.seen.newer"}
+    assert [one.dataset.table for one in statement.outputs] == ["spark_catalog.seen.altered"]
+    assert [(one.name, one.origins[0].column) for one in statement.columns] == [("id", "id")]
+
+
+def test_view_that_is_there_is_not_made_if_it_must_not_exist(lake: Any) -> None:
+    lake.sql("CREATE VIEW seen.there AS SELECT 1 AS id")
+    time.sleep(2.5)  # longer than a statement takes from its analysis to its view
+    again = lake.sql("CREATE VIEW IF NOT EXISTS seen.there AS SELECT 2 AS id")
+
+    assert PlanReader(lake).at_start(again._jdf.queryExecution()).outputs == ()
+
+
+@iceberg
+def test_drop_of_a_view_in_icebergs_catalog_is_reported(lake: Any) -> None:
+    lake.sql("CREATE VIEW lake.seen.dropped AS SELECT 1 AS id")
+    execution = lake.sql("DROP VIEW lake.seen.dropped")._jdf.queryExecution()
+    (output,) = PlanReader(lake).at_start(execution).outputs
+
+    assert (output.dataset.table, output.operation) == ("lake.seen.dropped", "drop")

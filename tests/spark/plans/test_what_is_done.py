@@ -76,6 +76,27 @@ def test_dynamic_overwrite_of_delta_is_an_overwrite(lake: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("command", "operation"),
+    [
+        ("TRUNCATE TABLE done.parted PARTITION (p = 'a')", "alter"),
+        ("ALTER TABLE done.parted DROP PARTITION (p = 'a')", "alter"),
+        ("TRUNCATE TABLE done.parted", "truncate"),
+    ],
+)
+def test_loss_of_a_partition_alters_its_table(lake: Any, command: str, operation: str) -> None:
+    lake.sql("CREATE TABLE done.parted (id INT, p STRING) USING parquet PARTITIONED BY (p)")
+    try:
+        lake.sql("INSERT INTO done.parted VALUES (1, 'a'), (2, 'b')")
+        statement = PlanReader(lake).at_end(execution(lake, command))
+    finally:
+        lake.sql("DROP TABLE done.parted")
+
+    assert [(one.dataset.table, one.operation) for one in statement.outputs] == [
+        ("spark_catalog.done.parted", operation)
+    ]
+
+
 @delta
 def test_truncate_of_delta_is_reported(lake: Any) -> None:
     lake.sql("CREATE TABLE done.emptied USING delta AS SELECT 1 AS id")

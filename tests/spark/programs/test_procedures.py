@@ -37,13 +37,18 @@ spark.sql("USE lake.db")
 adding = "CALL system.add_files(table => :added, source_table => 'old.p', partition_filter => map('d', :d))"
 spark.sql(adding, args={"added": "added", "d": "x"})
 spark.sql("USE spark_catalog.default")
-spark.sql(f"/* from files */ call lake.system.add_files('db.files', '`parquet`.`{home}/files`')")
+spark.sql(f"/* from /* some */ files */ call lake.system.add_files('db.files', '`parquet`.`{home}/files`')")
 for source in ("nowhere", "files"):
     try:
         spark.sql(f"CALL lake.system.add_files('db.{source}', '`parquet`.`{home}/nowhere`')")
     except Exception as error:
         print(type(error).__name__)
 spark.sql("CALL lake.system.rewrite_data_files('db.files')")
+own = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergCatalog(spark._jsparkSession, "spark_catalog")
+names = spark.sparkContext._gateway.new_array(spark._jvm.java.lang.String, 1)
+names[0] = "old"
+own.createNamespace(spark._jvm.org.apache.iceberg.catalog.Namespace.of(names))
+spark.sql("CALL system.migrate('old.p')")
 tables = ("copied", "added", "files")
 newest = {t: spark.sql(f"SELECT snapshot_id FROM lake.db.{t}.snapshots").collect()[0][0] for t in tables}
 wait_until_told(spark, 2, '"eventType":"FAIL"')
@@ -90,8 +95,14 @@ print(json.dumps([str(staged), str(published)]))
 
 
 def catalog(folder: Path) -> dict[str, str]:
-    """Return the conf of the catalog `lake`."""
+    """Return the conf of the catalog `lake`, and of the session's own."""
+    own = "spark.sql.catalog.spark_catalog"
     return {
+        own: "org.apache.iceberg.spark.SparkSessionCatalog",
+        f"{own}.type": "jdbc",
+        f"{own}.uri": f"jdbc:sqlite:{folder}/own.db",
+        f"{own}.jdbc.schema-version": "V1",
+        f"{own}.warehouse": f"file://{folder}/warehouse",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.lake.type": "jdbc",
@@ -129,6 +140,7 @@ def test_procedure_that_brings_in_files_has_its_source(tmp_path: Path, warm_jvm:
         "COMPLETE bank.lake.db.added ['~/warehouse/old.db/p'] -> ['~/lake/db/added']",
         "COMPLETE bank.lake.db.files ['~/files'] -> ['~/lake/db/files']",
         "FAIL bank.lake.db.files [] -> ['~/lake/db/files']",
+        "COMPLETE bank.old.p ['~/warehouse/old.db/p'] -> ['~/warehouse/old.db/p']",
     ]
     failed = [event for event in driver.events() if event["eventType"] == "FAIL"]
     assert {event["job"]["name"] for event in failed} == {

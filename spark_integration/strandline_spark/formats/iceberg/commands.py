@@ -33,4 +33,11 @@ def _view(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     ]
 
 
-WRITES: Mapping[str, Described] = {"CreateIcebergView": _view}
+def _dropped_view(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """DROP VIEW in a catalog of Iceberg's."""
+    named = plan.child()
+    mention = Mention(catalog=named.catalog(), identifier=named.identifier(), provider="view")
+    return [Write(mention, "drop")]
+
+
+WRITES: Mapping[str, Described] = {"CreateIcebergView": _view, "DropIcebergView": _dropped_view}

@@ -34,7 +34,7 @@ class Jdbc(Format):
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
         """The table, or the first table of a query."""
         address = self._address(mention, jvm)
-        tables = _tables(address[1], jvm) if address is not None else []
+        tables = _tables(*address, jvm) if address is not None else []
         return (
             self._dataset(mention, *address, tables[0], jvm)
             if address is not None and tables
@@ -55,14 +55,13 @@ class Jdbc(Format):
         if address is None:
             return ()
         return [
-            Dataset(*of_jdbc(address[0], table), self.name)
-            for table in _tables(address[1], jvm)[1:]
+            Dataset(*of_jdbc(address[0], table), self.name) for table in _tables(*address, jvm)[1:]
         ]
 
     def queried(self, mention: Mention, jvm: Jvm) -> Mapping[int, Value] | None:
         """Return what the query's columns are made of, by attribute."""
         address = self._address(mention, jvm)
-        query = _query(address[1], jvm) if address is not None else None
+        query = _query(*address, jvm) if address is not None else None
         if address is None or query is None:
             return None
         names = [name for _, name in mention.columns]
@@ -114,15 +113,15 @@ def _of_options(options: JavaObject) -> tuple[str, str]:
     return str(options.url()), f"({prepared} {_unwrapped(text)})" if prepared else text
 
 
-def _query(table_or_query: str, jvm: Jvm) -> JdbcQuery | None:
+def _query(url: str, table_or_query: str, jvm: Jvm) -> JdbcQuery | None:
     """Return what stands in place of a table; None if it is a table, or cannot be read."""
     text = table_or_query.strip()
     if is_table(text):
         return None
     if _QUERY.match(text):
-        return query_of(text, jvm)
-    inside = query_of(_unwrapped(text), jvm) if text.startswith("(") else None
-    return inside or query_of(f"SELECT * FROM {text}", jvm)
+        return query_of(url, text, jvm)
+    inside = query_of(url, _unwrapped(text), jvm) if text.startswith("(") else None
+    return inside or query_of(url, f"SELECT * FROM {text}", jvm)
 
 
 def is_table(text: str) -> bool:
@@ -139,7 +138,7 @@ def _unwrapped(query: str) -> str:
     return text[1 : text.rindex(")")] if text.startswith("(") else text
 
 
-def _tables(table_or_query: str, jvm: Jvm) -> list[str]:
+def _tables(url: str, table_or_query: str, jvm: Jvm) -> list[str]:
     """Return the tables that a query or FROM clause names, or the one name that it is.
 
     Raises:
@@ -147,7 +146,7 @@ def _tables(table_or_query: str, jvm: Jvm) -> list[str]:
     """
     if is_table(table_or_query):
         return [table_or_query.strip()]
-    query = _query(table_or_query, jvm)
+    query = _query(url, table_or_query, jvm)
     if query is None:
         raise LookupError("a JDBC query in the database's own dialect names tables nobody knows")
     return query.tables

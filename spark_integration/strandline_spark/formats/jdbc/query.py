@@ -20,6 +20,7 @@ from strandline_spark.plans.tree import Node, is_tree, parsed, tree_of
 
 ColumnOf = Callable[[str, str], Value]  # (table, column) -> what it stands for
 
+_QUOTED_TEXT = ("jdbc:mysql:", "jdbc:mariadb:", "jdbc:hive2:", "jdbc:databricks:")
 _AGGREGATES = {
     "sum",
     "count",
@@ -92,10 +93,16 @@ class JdbcQuery:
         return found if len(found) == len(names) else [() for _ in names]
 
 
-def query_of(text: str, jvm: Jvm) -> JdbcQuery | None:
-    """The query, if Spark's parser can read it, with the double quotes of the SQL standard too."""
+def query_of(url: str, text: str, jvm: Jvm) -> JdbcQuery | None:
+    """The query, if Spark's parser can read it.
+
+    Double quotes are tried first as what they are in the database: names, but text in MySQL.
+    """
     parser = jvm.session.sessionState().sqlParser()
-    for text_tried in dict.fromkeys((text, _in_backticks(text))):
+    readings = [_in_backticks(text), text]
+    if url.startswith(_QUOTED_TEXT):
+        readings.reverse()
+    for text_tried in dict.fromkeys(readings):
         try:
             return JdbcQuery(parsed(parser.parsePlan(text_tried).toJSON()))
         except JAVA_FAILED:
