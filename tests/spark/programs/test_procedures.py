@@ -102,6 +102,7 @@ def catalog(folder: Path) -> dict[str, str]:
         f"{own}.type": "jdbc",
         f"{own}.uri": f"jdbc:sqlite:{folder}/own.db",
         f"{own}.jdbc.schema-version": "V1",
+        f"{own}.cache-enabled": "false",
         f"{own}.warehouse": f"file://{folder}/warehouse",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
