@@ -151,8 +151,8 @@ BUGS = {
     ),
     "a repeated record ends the batch": Bug(
         f"{STORE}.take",
-        "        if hash_ in seen:\n            continue\n",
-        "        if hash_ in seen:\n"
+        "        if hash_ in hashes:\n            continue\n",
+        "        if hash_ in hashes:\n"
         "            seen.update(content_hash(trimmed(one.value)) for one in records)\n            continue\n",
         "what follows a repeated record in a batch is not decoded",
     ),
