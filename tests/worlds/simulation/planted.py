@@ -153,14 +153,14 @@ BUGS = {
         f"{STORE}.take",
         "        if hash_ in hashes:\n            continue\n",
         "        if hash_ in hashes:\n"
-        "            seen.update(content_hash(trimmed(one.value)) for one in records)\n            continue\n",
+        "            hashes.update(content_hash(trimmed(one.value)) for one in records)\n            continue\n",
         "what follows a repeated record in a batch is not decoded",
     ),
     "a dead letter ends the batch": Bug(
         f"{STORE}.take",
         "            arrival.outcome = _dead(record, hash_, str(error))\n",
         "            arrival.outcome = _dead(record, hash_, str(error))\n"
-        "            seen.update(content_hash(trimmed(one.value)) for one in records)\n",
+        "            hashes.update(content_hash(trimmed(one.value)) for one in records)\n",
         "what follows a dead letter in a batch is taken for a duplicate",
     ),
     "dead letters share one id": Bug(
