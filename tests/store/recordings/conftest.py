@@ -70,11 +70,11 @@ def heard_on(
     def heard_until(database: str, name: str, moment: datetime) -> Engine:
         engine = make_engine(new_store(database))
         engines.append(engine)
-        store(engine, [line for at, line in _events_of(name) if at <= moment])
+        store(engine, [line for at, line in events_of(name) if at <= moment])
         return engine
 
     def heard(database: str, name: str) -> list[tuple[datetime, Engine, Engine]]:
-        times = sorted({moment for moment, _ in _events_of(name)})
+        times = sorted({moment for moment, _ in events_of(name)})
         cuts = [times[len(times) * part // MOMENTS] for part in range(1, MOMENTS)]
         whole = heard_until(database, name, times[-1])
         return [(moment, heard_until("sqlite", name, moment), whole) for moment in cuts]
@@ -93,7 +93,7 @@ def heard(
     return partial(heard_on, request.param)
 
 
-def _events_of(name: str) -> list[tuple[datetime, bytes]]:
+def events_of(name: str) -> list[tuple[datetime, bytes]]:
     """Return the events of a recording with their times, the oldest first."""
     folder = recordings.FILES if (recordings.FILES / f"{name}.json").exists() else OTHERS
     lines = gzip.decompress((folder / f"{name}.jsonl.gz").read_bytes()).splitlines()
