@@ -72,6 +72,7 @@ wheels: .venv/.run ## both distributions into dist/
 pyfiles: .venv/.dev ## the emitter as a zip for spark.submit.pyFiles, into dist/
 	@$(PY) -m deploy.pyfiles
 
+# uv, for pip resolves for the machine it runs on: a universal lock holds for all systems and Pythons.
 locks: .venv/.dev ## resolve the dependencies anew (for whoever changes them; needs uv)
 	@$(BIN)/uv --version >/dev/null 2>&1 || $(PIP_INSTALL) uv
 	@$(LOCK) $(BOTH) --group build --group demo --group test -o locks/dev.txt
