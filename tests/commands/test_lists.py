@@ -84,6 +84,7 @@ def test_run_that_was_stopped_is_called_so(cli: Command, sqlite_engine: Engine) 
     assert states == ["STATE", "STOPPED"]
     assert json.loads(cli("runs", "stream", "--json")[1])["items"][0]["state"] == "ABORT"
     assert "job stream  STOPPED 2026-11-20 12:01:30" in cli("lineage", "bank.copy")[1]
+    assert cli("impact", "bank.daily")[1].splitlines()[2].endswith("2026-11-20 12:01:30  STOPPED")
 
 
 def test_lists_say_when_they_are_cut(cli: Command) -> None:

@@ -12,6 +12,7 @@ from fixtures.servers import SETTINGS, post, serving
 from fixtures.versions_server.events import committed, started
 from strandline.cli import collector, main
 from strandline.store.sql.engine import make_engine, migrate
+from strandline.store.sql.private_files import held_by_one_server
 
 EVENTS = (
     started("transfers", 0, [], ["bank.transfers"], group="bank"),
@@ -141,6 +142,21 @@ def test_database_is_asked_and_a_collector_that_answers_too_is_named(
         "strandline: asking the database in your data folder; "
         f"a collector answers too: --url {address}\n"
     )
+
+
+def test_database_that_a_server_has_open_is_asked_without_a_note(
+    address: str, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A first user runs `strandline serve` and asks in a second shell: both have one database."""
+    monkeypatch.setattr(collector, "LOCAL_COLLECTOR", address)
+    engine = make_engine(f"sqlite:///{file}")
+    migrate(engine)
+    engine.dispose()
+
+    with held_by_one_server(file):
+        assert main(["jobs"], {}) == 0
+
+    assert capsys.readouterr() == ("no job is known yet\n", "")
 
 
 def test_missing_database_is_told_where_no_collector_answers(

@@ -108,3 +108,17 @@ def test_bank_is_one_connected_graph_with_one_failed_run(
         "bank_report.lake.bank.report",
     ]
     assert "TABLE_OR_VIEW_ALREADY_EXISTS" in failed[0]["error"]
+
+
+def test_delay_begins_at_the_base_table(demo: Bank, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["late", "lake.bank.balance", "--database-url", demo.database], {}) == 0
+
+    parts = [" ".join(line.split()[2:]) for line in capsys.readouterr().out.splitlines()[3:]]
+    assert parts == [
+        "wait base table lake.bank.transfers",
+        "work base table lake.bank.transfers",
+        "wait bank_debits.debits -> lake.bank.debits <- the largest part",
+        "work bank_debits.debits -> lake.bank.debits",
+        "wait bank_balance.balance -> lake.bank.balance",
+        "work bank_balance.balance -> lake.bank.balance",
+    ]

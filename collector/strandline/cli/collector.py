@@ -19,7 +19,8 @@ from strandline.errors import (
 )
 from strandline.escaping import escaped
 from strandline.settings import Settings, default_database
-from strandline.store.sql.engine import reading
+from strandline.store.sql.engine import file_of, reading
+from strandline.store.sql.private_files import has_server
 
 if TYPE_CHECKING:
     from urllib.error import HTTPError
@@ -77,9 +78,12 @@ def _local_collector(settings: Settings) -> str | None:
     if missing_file(settings.database_url):
         _note(f"asking the collector at {LOCAL_COLLECTOR}")
         return LOCAL_COLLECTOR
-    _note(
-        f"asking the database in your data folder; a collector answers too: --url {LOCAL_COLLECTOR}"
-    )
+    file = file_of(settings.database_url)
+    if file is None or not has_server(file):  # else that collector serves this very database
+        _note(
+            "asking the database in your data folder; "
+            f"a collector answers too: --url {LOCAL_COLLECTOR}"
+        )
     return None
 
 

@@ -44,10 +44,10 @@ def _lines(answer: Answer) -> list[str]:
         "table:"
     )
     for part in delay["parts"]:
-        job = part["job"]["name"] if part["job"] else "cut"
         mark = "  <- the largest part" if part == delay["bottleneck"] else ""
         label = part["table"]["label"]
-        lines.append(f"    {part['seconds']:8.1f} s  {part['kind']:4}  {job} -> {label}{mark}")
+        step = f"{part['job']['name']} -> {label}" if part["job"] else f"base table {label}"
+        lines.append(f"    {part['seconds']:8.1f} s  {part['kind']:4}  {step}{mark}")
     return lines
 
 

@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from strandline.cli.answers import counted, print_json, show, show_table, warn
+from strandline.cli.answers import counted, print_json, show, show_table, state_word, warn
 from strandline.cli.collector import answering
 from strandline.cli.lineage_text import not_shown
 from strandline.cli.questions import (
@@ -101,7 +101,8 @@ def _read(node: Json) -> list[str]:
 
 
 def _impact_row(entity: Json, name: str) -> Sequence[str]:
-    by = entity["lastReadBy"]["job"] if entity["lastReadBy"] else entity["lastRunState"] or ""
+    state = state_word(entity["lastRunState"] or "")
+    by = entity["lastReadBy"]["job"] if entity["lastReadBy"] else state
     when = _time(entity["lastReadAt"] or entity["lastRunAt"])
     dependency = entity["dependency"] or "as a whole"
     kind = "table" if entity["type"] == "dataset" else entity["type"]

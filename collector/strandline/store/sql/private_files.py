@@ -36,7 +36,7 @@ def held_by_one_server(file: Path | None) -> Iterator[None]:
     if file is None or fcntl is None:
         yield
         return
-    beside = file.with_name(f"{file.name}.server")
+    beside = _lock_of(file)
     make_private(beside)
     with beside.open("r+") as lock:
         try:
@@ -49,3 +49,19 @@ def held_by_one_server(file: Path | None) -> Iterator[None]:
                 code="in_use",
             ) from None
         yield
+
+
+def has_server(file: Path) -> bool:
+    """Return whether a server has an SQLite file open."""
+    if fcntl is None or not _lock_of(file).exists():
+        return False
+    with _lock_of(file).open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
+
+
+def _lock_of(file: Path) -> Path:
+    return file.with_name(f"{file.name}.server")
