@@ -201,7 +201,7 @@ def test_key_is_created_once_and_can_be_revoked(
     assert codes == [0, 1, 0]
     assert re.match(r"st_[0-9a-f]{8}_[\w-]{43}\n", told.out)
     assert told.err == "strandline: there is a key a already; revoke it first\n"
-    (listed,) = json.loads(capsys.readouterr().out)
+    (listed,) = json.loads(capsys.readouterr().out)["items"]
     assert listed["name"] == "a"
     assert listed["revokedAt"] is not None
 

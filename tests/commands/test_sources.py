@@ -1,15 +1,18 @@
 """The source of a command's answers: the collector that is named, the database, or one on this machine."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from sqlalchemy import Engine
 
 from fixtures.servers import SETTINGS, post, serving
-from fixtures.versions_server.events import committed, started
+from fixtures.versions_server.events import LAKE, committed, started
 from strandline.cli import collector, main
 from strandline.store.sql.engine import make_engine, migrate
 from strandline.store.sql.private_files import held_by_one_server
@@ -21,6 +24,7 @@ EVENTS = (
     committed("debits", 12, 1, {"bank.transfers": "t1"}, {"bank.debits": "d1"}, group="bank"),
     committed("transfers", 20, 2, {}, {"bank.transfers": "t2"}, group="bank"),
 )
+DEBITS = f"namespace={LAKE}&name=bank.debits"
 NO_DATABASE = (
     "strandline: there is no database {} yet: "
     "start strandline serve, or name the database of your server with --database-url\n"
@@ -40,6 +44,59 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return where the default database would be; it is not there yet."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     return tmp_path / "strandline" / "strandline.db"
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "query"),
+    [
+        ("jobs", "jobs", ""),
+        ("jobs --state RUNNING --tag x", "jobs", "state=RUNNING&tag=x"),
+        ("datasets --limit 1", "datasets", "limit=1"),
+        ("runs", "runs", ""),
+        ("search debit", "search", "q=debit"),
+        ("events --limit 2", "events", "limit=2"),
+        ("rejected", "rejected", ""),
+        ("snapshots bank.debits", "datasets/snapshots", DEBITS),
+        ("late bank.debits", "delays", DEBITS),
+        (
+            "lineage bank.debits --direction upstream",
+            "lineage",
+            "node=bank.debits&direction=upstream&limit=1000",
+        ),
+        ("lineage bank.debits --nodes", "lineage/nodes", "node=bank.debits"),
+        ("impact bank.transfers", "impact", "node=bank.transfers"),
+        ("paths bank.transfers bank.debits", "lineage/paths", "from=bank.transfers&to=bank.debits"),
+        ("changes --since 2020-01-01T00:00:00Z", "lineage/changes", "since=2020-01-01T00:00:00Z"),
+        ("namespaces", "namespaces", ""),
+    ],
+)
+def test_command_prints_the_answer_of_the_api(
+    command: str,
+    path: str,
+    query: str,
+    address: str,
+    sqlite_url: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Whatever is asked for as JSON has one form; only the moment of the question differs."""
+    moments = {"asOf": None, "until": None}
+    answer = httpx.get(f"{address}/api/v2/{path}?{query}").json()
+    for source in (["--url", address], ["--database-url", sqlite_url]):
+        assert main([*command.split(), "--json", *source], {}) in (0, 1)
+
+        printed = json.loads(capsys.readouterr().out)
+        assert without_ages(printed | moments) == without_ages(answer | moments)
+
+
+def without_ages(answer: Any) -> Any:
+    """Return an answer without what grows between two questions."""
+    if isinstance(answer, dict):
+        return {
+            name: without_ages(value)
+            for name, value in answer.items()
+            if not name.endswith("econds")
+        }
+    return [*map(without_ages, answer)] if isinstance(answer, list) else answer
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,18 @@
 """The source of a command's answers: a running collector or the database."""
 
 import sys
+from abc import ABC, abstractmethod
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 from sqlalchemy import Engine
 
 from strandline.cli.open_store import existing_store, missing_file
+from strandline.core.openlineage.names import TableName
 from strandline.errors import (
     AmbiguousError,
     CollectorError,
@@ -25,25 +28,16 @@ from strandline.store.sql.private_files import has_server
 if TYPE_CHECKING:
     from urllib.error import HTTPError
 
-Ask = Callable[[str, Mapping[str, Any]], dict[str, Any]]
-"""Answers a path of /api/v2 with parameters as JSON."""
+    from strandline.questions.reader import Reader
 
 SECONDS = 60
+PAGE = 1_000
 PROBE_SECONDS, PROBE_BYTES = 1, 1000
 LOCAL_COLLECTOR = "http://127.0.0.1:5000"
 
 
 @contextmanager
-def answering(
-    options: Namespace, settings: Settings, of_database: Callable[[Engine], Ask]
-) -> Iterator[Ask]:
-    """Give a function that asks the source of the answers."""
-    with source_of(options, settings) as source:
-        yield source.ask if isinstance(source, Collector) else of_database(reading(source))
-
-
-@contextmanager
-def source_of(options: Namespace, settings: Settings) -> "Iterator[Collector | Engine]":
+def source_of(options: Namespace, settings: Settings) -> "Iterator[Collector | Database]":
     """Give the collector that --url or STRANDLINE_URL names, else the database.
 
     Where neither is named and there is no database yet, a collector on this machine answers. Where
@@ -55,7 +49,7 @@ def source_of(options: Namespace, settings: Settings) -> "Iterator[Collector | E
         return
     engine = existing_store(settings)
     try:
-        yield engine
+        yield Database(engine)
     finally:
         engine.dispose()
 
@@ -103,7 +97,83 @@ def _answers(url: str) -> bool:
     return isinstance(answer, dict) and answer.keys() - {"label"} == {"status", "version"}
 
 
-class Collector:
+class NamedTable(NamedTuple):
+    """A table; `label` is its name for people."""
+
+    namespace: str
+    name: str
+    label: str
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The table as the API names it."""
+        return {"namespace": self.namespace, "name": self.name}
+
+
+class Source(ABC):
+    """A source of answers; a path is one below /api/v2."""
+
+    @abstractmethod
+    def ask(self, path: str, query: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer of a path; parameters that are None are left out."""
+
+    @abstractmethod
+    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to a question that is a document."""
+
+    @abstractmethod
+    def table(self, text: str) -> NamedTable:
+        """Return the table that a person means."""
+
+    def pages(
+        self, path: str, query: Mapping[str, Any], limit: int, most: int = PAGE
+    ) -> dict[str, Any]:
+        """Return a list's first `limit` items as one page; `most` is how many one may have."""
+        answer = self.ask(path, {**query, "limit": min(most, limit)})
+        items, cursor = answer["items"], answer["nextCursor"]
+        while cursor is not None and len(items) < limit:
+            wanted = min(most, limit - len(items))
+            page = self.ask(path, {**query, "limit": wanted, "cursor": cursor})
+            items, cursor = items + page["items"], page["nextCursor"]
+        return answer | {"items": items, "nextCursor": cursor}
+
+
+class Database(Source):
+    """The store, asked as the API asks it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = reading(engine)
+
+    @cached_property
+    def _reader(self) -> "Reader":
+        from strandline.questions.reader import Reader  # who asks a collector needs none
+
+        return Reader.of_everything(self._engine)
+
+    def ask(self, path: str, query: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer of a path."""
+        from strandline.questions.answers import DUMPED, answer_of
+
+        answer = orjson.dumps(answer_of(self._reader, path, query), option=DUMPED)
+        plain: dict[str, Any] = orjson.loads(answer)
+        return plain
+
+    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to a question that is a document."""
+        return self.ask(path, body)
+
+    def table(self, text: str) -> NamedTable:
+        """Return the table that a person means."""
+        from strandline.store.lineage.lookup import dataset_called
+        from strandline.store.lineage.table_labels import labels_of
+
+        with self._reader.connected() as connection:
+            dataset = dataset_called(connection, text)
+            pair = dataset.namespace, dataset.name
+            return NamedTable(*pair, labels_of(connection, [pair])[pair])
+
+
+class Collector(Source):
     """A running collector at `url`, asked with an API key if there is one."""
 
     def __init__(self, url: str, key: str | None) -> None:
@@ -116,6 +186,19 @@ class Collector:
 
         stated = {name: value for name, value in query.items() if value is not None}
         return self.request("GET", f"{path}?{urllib.parse.urlencode(stated, doseq=True)}")
+
+    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to a question that is a document."""
+        return self.request("POST", path, body=body)
+
+    def table(self, text: str) -> NamedTable:
+        """Return the table that a person means."""
+        node = self.ask("/lineage", {"node": text, "depth": 0})["nodes"][0]
+        if node["type"] != "dataset":
+            raise NotFoundError(f"{text}: is a job, not a table")
+        place = TableName(node["catalog"], node["database"], node["table"])
+        label = place.called(node["namespace"], node["name"])
+        return NamedTable(node["namespace"], node["name"], label)
 
     def request(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         """Return the answer of a path of /api/v2 to any method; nothing where it has no body."""

@@ -5,16 +5,13 @@ The database, its model, tables and jobs by the names that people use.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from sqlalchemy import Connection, Engine
 
 from strandline.cli.answers import tell
-from strandline.cli.collector import Collector
 from strandline.cli.open_store import existing_store
 from strandline.core.access.granted import EVERYTHING
 from strandline.core.labels import told_apart
-from strandline.core.openlineage.names import TableName
 from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
 from strandline.errors import AmbiguousError, NotFoundError
@@ -23,7 +20,7 @@ from strandline.settings import Settings
 from strandline.store.lineage.lookup import dataset_called
 from strandline.store.versions.lookup import call, known_name
 
-__all__ = ["job_called", "model_in", "model_of", "store_of", "table_called", "table_named", "tell"]
+__all__ = ["job_called", "model_in", "model_of", "store_of", "table_called", "tell"]
 MOST_NAMED = 10
 
 
@@ -50,24 +47,6 @@ def model_in(engine: Engine) -> Iterator[tuple[Connection, Model]]:
     with Follower(engine).question(EVERYTHING) as (connection, model):
         call(connection, model, model.group_of)
         yield connection, model
-
-
-class NamedTable(NamedTuple):
-    """A table of a running collector; `label` is its name for people."""
-
-    namespace: str
-    name: str
-    label: str
-
-
-def table_named(collector: Collector, text: str) -> NamedTable:
-    """Return the table that a person means, as a running collector knows it."""
-    node = collector.ask("/lineage", {"node": text, "depth": 0})["nodes"][0]
-    if node["type"] != "dataset":
-        raise NotFoundError(f"{text}: is a job, not a table")
-    place = TableName(node["catalog"], node["database"], node["table"])
-    label = place.called(node["namespace"], node["name"])
-    return NamedTable(node["namespace"], node["name"], label)
 
 
 def table_called(connection: Connection, model: Model, text: str) -> Table:

@@ -5,7 +5,7 @@ it and documents it.
 """
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal
@@ -260,3 +260,22 @@ class NamedQuery(Query):
 
     namespace: Namespace
     name: Name
+
+
+def reason_of(fault: Mapping[str, Any]) -> str:
+    """Say what a model found wrong with a value."""
+    context = fault.get("ctx") or {}
+    match fault["type"]:
+        case "value_error":
+            return str(context["error"])
+        case "literal_error":
+            words = context["expected"].replace("'", "").replace(" or ", ", ")
+            return f"is not one of {words}"
+        case "too_long":
+            return f"is given more than {MOST_VALUES} times"
+        case "extra_forbidden":
+            return "is not known here"
+        case "missing":
+            return "is missing"
+    message: str = fault["msg"]
+    return f"is wrong: {message[:1].lower()}{message[1:]}"

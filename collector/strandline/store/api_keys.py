@@ -70,8 +70,7 @@ def add_key(
     expires_at: datetime | None = None,
 ) -> str:
     """Make a key and return it: nobody can ask for it again."""
-    faults = faults_of(scopes, patterns) + _faults_of_name(name)
-    if faults:
+    if faults := faults_of(name, scopes, patterns):
         raise RefusedError("; ".join(faults), code="key")
     if connection.scalar(_valid(now).where(api_keys.c.name == name)):
         raise RefusedError(f"there is a key {name} already; revoke it first", code="exists")
@@ -114,14 +113,6 @@ def has_admin_key(connection: Connection, now: datetime) -> bool:
     return any(
         key.is_valid(now) and key.access.may("admin") and key.access.everything
         for key in keys_of(connection)
-    )
-
-
-def _faults_of_name(name: str) -> list[str]:
-    return (
-        []
-        if name.strip() and name.isprintable()
-        else [f"the name {name!r} is not one line of text"]
     )
 
 

@@ -13,9 +13,9 @@ from fixtures.servers import client_of, serving
 from fixtures.versions_server.events import LAKE, appended, committed, started
 from fixtures.versions_server.server import Server, tables
 from strandline.api.routers import versions
-from strandline.api.routers.versions import tables_of
 from strandline.core.openlineage.times import micros_of
 from strandline.core.versions.certificates import verify
+from strandline.questions.version_answers import tables_of
 from strandline.store.versions.leases import lease_pins
 
 

@@ -34,10 +34,10 @@ from strandline.core.access.granted import Access
 from strandline.core.redaction.text import redact_text
 from strandline.core.stopping import go_on
 from strandline.errors import BodyError, ParameterError, StrandlineError
-from strandline.questions.parameters import MOST_VALUES, Query
+from strandline.questions.answers import DUMPED
+from strandline.questions.parameters import Query, reason_of
 from strandline.store.audit import Entry, note
 
-DUMPED = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 STRICT = "/api/v2/"  # clients of OpenLineage and Marquez send what they like
 LONGEST_DETAILS = 1000
 ANSWER_BYTES = 8 << 20  # of a page or a graph; a longer one is cut and says so
@@ -244,7 +244,7 @@ class Route(APIRoute):
     def _fault(self, fault: dict[str, Any]) -> str:
         """Say what FastAPI found wrong, with the name under which it was sent."""
         where, *place = fault["loc"]
-        reason = _reason(fault)
+        reason = reason_of(fault)
         if where == "body":
             path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
             return f"the body is not as it should be: {f'${path} ' if path else ''}{reason}"
@@ -388,21 +388,3 @@ def _names_of(query: type[Query] | None) -> dict[str, bool]:
     fields = query.model_fields if query is not None else {}
     ordered = sorted(fields.items(), key=lambda pair: not pair[1].is_required())
     return {field.alias or name: get_origin(field.annotation) is tuple for name, field in ordered}
-
-
-def _reason(fault: dict[str, Any]) -> str:
-    context = fault.get("ctx") or {}
-    match fault["type"]:
-        case "value_error":
-            return str(context["error"])
-        case "literal_error":
-            words = context["expected"].replace("'", "").replace(" or ", ", ")
-            return f"is not one of {words}"
-        case "too_long":
-            return f"is given more than {MOST_VALUES} times"
-        case "extra_forbidden":
-            return "is not known here"
-        case "missing":
-            return "is missing"
-    message: str = fault["msg"]
-    return f"is wrong: {message[:1].lower()}{message[1:]}"

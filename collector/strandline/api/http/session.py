@@ -3,28 +3,19 @@
 A router declares no route without one, because its class refuses that when it is made.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Request
-from sqlalchemy import Connection, Engine
 from starlette.datastructures import State
 
 from strandline.api.http.auth import ACCESS
 from strandline.core.access.granted import NOTHING, Access
 from strandline.core.access.hidden import visible
-from strandline.core.openlineage.times import micros_of
 from strandline.errors import ForbiddenError
-from strandline.questions.parameters import Query
-from strandline.runtime.follower import Follower
+from strandline.questions.reader import Reader
 from strandline.settings import Settings
-from strandline.store.lineage.relations import View
-from strandline.store.questions.asked import ANSWERS
-from strandline.store.sql.engine import read_from
 from strandline.store.sql.narrowed import narrowed
 from strandline.store.versions.hidden_names import names_hidden
 
@@ -35,18 +26,10 @@ Scope = Literal["read", "ingest", "admin", "open"]
 
 
 @dataclass(frozen=True)
-class Session:
-    """A request that is permitted, with what its key sees.
-
-    `engine` shows what `access` sees and nothing else, whatever is asked of it. `whole_engine`
-    shows everything: it is for what an answer is computed from and does not name, as the leases
-    that keep a snapshot.
-    """
+class Session(Reader):
+    """A request that is permitted, and a reader of what its key sees."""
 
     request: Request
-    access: Access
-    engine: Engine
-    now: datetime
 
     @property
     def state(self) -> State:
@@ -55,49 +38,10 @@ class Session:
         return state
 
     @property
-    def whole_engine(self) -> Engine:
-        """The engine without what keys do not see left out."""
-        engine: Engine = self.state.engine
-        return engine
-
-    @property
     def settings(self) -> Settings:
         """The server's settings."""
         settings: Settings = self.state.settings
         return settings
-
-    @property
-    def follower(self) -> Follower:
-        """The server's follower of versions."""
-        follower: Follower = self.state.follower
-        return follower
-
-    @cached_property
-    def micros(self) -> int:
-        """The moment of the request in microseconds."""
-        return micros_of(self.now)
-
-    @contextmanager
-    def connected(self) -> Iterator[Connection]:
-        """Connect to read only: on no database does that keep a writer waiting."""
-        with read_from(self.engine) as connection:
-            yield connection
-
-    def view(self, query: Query) -> View:
-        """Return which edges are asked for, and of when."""
-        moment = getattr(query, "as_of", None) or getattr(query, "until", None)
-        state = getattr(query, "state", None)
-        return View(
-            micros_of(min(moment or self.now, self.now)),
-            live=state == "running",
-            past=moment is not None and moment < self.now,
-            newest=state == "latest",
-        )
-
-    def answer(self, path: str, query: Query, **changed: Any) -> dict[str, Any]:
-        """Answer a question of store.questions with the parameters of the request."""
-        with self.connected() as connection:
-            return ANSWERS[path](connection, query.asked() | changed, self.view(query))
 
     def visible(self, answer: Any) -> Any:
         """Return an answer, as JSON has it, without what the request's key does not see."""
@@ -128,9 +72,9 @@ class SessionOf:
     def of(self, request: Request) -> Session:
         """Return the session of a request that `permit` has let through."""
         access: Access = request.scope[ACCESS]
-        visible = NOTHING if self.scope == "open" else access
-        engine = narrowed(request.app.state.engine, visible)
-        return Session(request, access, engine, datetime.now(UTC))
+        visible, state = NOTHING if self.scope == "open" else access, request.app.state
+        engine = narrowed(state.engine, visible)
+        return Session(access, engine, state.engine, state.follower, datetime.now(UTC), request)
 
     def permit(self, request: Request) -> None:
         """Raise a RateError or ForbiddenError where the request's key may not ask this."""

@@ -25,6 +25,7 @@ from strandline.core.versions.registration import refuse_group
 from strandline.core.versions.rollback import Plan, plan
 from strandline.core.versions.rollback_statements import StoredTable
 from strandline.errors import RefusedError
+from strandline.questions.version_answers import delays
 from strandline.questions.versions import (
     Declaration,
     DelaysQuery,
@@ -36,7 +37,6 @@ from strandline.questions.versions import (
 from strandline.store.sql.engine import read_from
 from strandline.store.sql.pages import encode_cursor
 from strandline.store.versions.answers import expiry_answer, expiry_of
-from strandline.store.versions.delay_answers import delay_answer
 from strandline.store.versions.fact_log import mark_roots
 from strandline.store.versions.hidden_names import sees_group
 from strandline.store.versions.lookup import call, job_called, known_name, table_of
@@ -221,9 +221,7 @@ def _decision(model: Model, job: Job, position: Position, timeout: float | None)
 @router.get("/delays", response_model=JSON, responses=refused(404, 409))
 def get_delays(query: Annotated[DelaysQuery, InQuery()], session: ReadSession) -> Answer:
     """End-to-end delay and staleness of a table."""
-    with session.follower.question(session.access) as (connection, model):
-        table = table_of(connection, model, query.namespace, query.name)
-        return delay_answer(connection, model, table, query.barrier, session.now.timestamp())
+    return delays(session, query)
 
 
 @router.get("/expirable", response_model=Expirable, responses=refused(404))

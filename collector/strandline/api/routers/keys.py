@@ -35,10 +35,7 @@ class Keys(TypedDict):
 @router.post("/keys", status_code=201, response_model=MadeKey, responses=refused(409))
 def post_key(wanted: WantedKey, session: WholeAdminSession) -> dict[str, str]:
     """Make an API key; it is shown once."""
-    faults = faults_of(wanted.scopes, wanted.namespaces)
-    if not wanted.name.strip() or not wanted.name.isprintable():
-        faults.append("the name is empty, or not one line")
-    if faults:
+    if faults := faults_of(wanted.name, wanted.scopes, wanted.namespaces):
         raise ParameterError("; ".join(faults))
     ends = None if wanted.days is None else session.now + timedelta(days=wanted.days)
     with session.whole_engine.begin() as connection:

@@ -21,14 +21,11 @@ from strandline.api.http.route import Route, refused
 from strandline.api.http.session import ReadSession, Session
 from strandline.core.around import graph_around, nodes_of_step
 from strandline.core.limits import MOST_OF_DATABASE
-from strandline.core.openlineage.times import micros_of
-from strandline.core.walk import Direction
 from strandline.errors import ParameterError
+from strandline.questions import answers
 from strandline.questions import lineage as asking
 from strandline.questions.parameters import Query
 from strandline.store.lineage.known_jobs import SharedJobs
-from strandline.store.lineage.lookup import dataset_of
-from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_labels import newest_datasets
 from strandline.store.lineage.table_lineage import lineage_of, only_nodes, whole_graph
 from strandline.store.lineage.view import View
@@ -288,16 +285,7 @@ def get_snapshot_lineage(
 
     With job and barrier.
     """
-    with session.connected() as connection:
-        return snapshot_lineage_of(
-            connection,
-            dataset_of(connection, query.namespace, query.name),
-            query.snapshot_id,
-            session.view(query),
-            Direction(query.direction),
-            query.depth,
-            query.limit,
-        )
+    return answers.snapshot_lineage(session, query)
 
 
 @router.get("/impact", response_model=Impact, responses=refused(404))
@@ -332,7 +320,7 @@ def get_changes(
 
     By column also columns and their types.
     """
-    return session.answer("/lineage/changes", query, since=micros_of(query.since))
+    return answers.changes(session, query)
 
 
 @router.get("/namespaces", response_model=Graph[Named, Feeding])

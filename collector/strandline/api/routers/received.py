@@ -7,23 +7,17 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter
 from fastapi import Query as InQuery
-from sqlalchemy import Connection
 from typing_extensions import TypedDict
 
 from strandline.api.http.answers import JSON, Page
 from strandline.api.http.route import Route, refused
 from strandline.api.http.session import ReadSession, WholeSession
-from strandline.core.openlineage.times import micros_of
+from strandline.questions import answers
 from strandline.questions.received import EventsQuery, ReceivedQuery, RejectedQuery
-from strandline.store.catalog.event_filters import EventFilter, event_filter
 from strandline.store.catalog.received import (
     dead_letters_page,
-    event_answer,
-    events_page,
     unread_page,
 )
-from strandline.store.catalog.rejections import rejection_kinds
-from strandline.store.ingest.archived import archived_answer
 from strandline.store.ingest.refused import refused_page
 from strandline.store.sql.engine import read_from
 
@@ -46,24 +40,7 @@ class Kinds(TypedDict):
 @router.get("/events", response_model=Events, responses=refused(404))
 def get_events(query: Annotated[EventsQuery, InQuery()], session: ReadSession) -> dict[str, Any]:
     """Events as received (since and until: received), newest first."""
-    with read_from(session.engine) as connection:
-        filters = _asked(connection, query)
-    with read_from(session.whole_engine) as connection:
-        page, cursor = events_page(connection, query.limit, query.cursor, filters, session.access)
-        # An archive holds events of all namespaces, and where it is concerns nobody who may not see
-        # them.
-        sees_all = session.access.everything
-        gone = archived_answer(connection, filters.since, filters.until) if sees_all else []
-    return {
-        "items": [event_answer(event) for event in page],
-        "nextCursor": cursor,
-        "archived": gone,
-    }
-
-
-def _asked(connection: Connection, query: EventsQuery) -> EventFilter:
-    since, until = (None if at is None else micros_of(at) for at in (query.since, query.until))
-    return event_filter(connection, query.job, query.run_id, query.dataset, since, until)
+    return answers.events(session, query)
 
 
 @router.get("/dead-letters", response_model=Page[JSON])
@@ -104,6 +81,4 @@ def get_rejected(
     Producer, reason without its values, count, and one example.
     """
     session.state.refusals.flush()
-    with read_from(session.engine) as connection:
-        kinds, complete = rejection_kinds(connection, query.limit)
-    return {"items": kinds, "complete": complete}
+    return answers.rejected(session, query)

@@ -19,15 +19,12 @@ from strandline.api.http.session import ReadSession, Session
 from strandline.core.openlineage.names import named
 from strandline.core.openlineage.times import micros_of
 from strandline.core.versions.facts import Table
-from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import (
     Reading,
     held_by,
-    refuse_stale,
     strong,
     weak,
 )
-from strandline.core.versions.version_answer import answer_versions
 from strandline.errors import (
     NotFoundError,
     OverloadError,
@@ -36,7 +33,8 @@ from strandline.errors import (
     WaitedError,
 )
 from strandline.questions.parameters import Word
-from strandline.questions.versions import Compared, Named, Renewal, Versions
+from strandline.questions.version_answers import Version, tables_of, version_of
+from strandline.questions.versions import Compared, Renewal, Versions
 from strandline.store.catalog.newest_snapshots import newest_snapshot_rows
 from strandline.store.lineage.lookup import dataset_of
 from strandline.store.lineage.run_state import iso
@@ -47,7 +45,6 @@ from strandline.store.versions.answers import (
     cut_answer,
     holders_answer,
     reading_answer,
-    version_document,
     with_latest,
 )
 from strandline.store.versions.leases import (
@@ -57,7 +54,6 @@ from strandline.store.versions.leases import (
     tables_claimed,
     take_lease,
 )
-from strandline.store.versions.lookup import call, table_of
 
 router = APIRouter(prefix="/api/v2", tags=["versions"], route_class=Route)
 POLL_SECONDS = 0.05
@@ -100,39 +96,18 @@ async def post_versions(question: Versions, session: ReadSession) -> Response:
 
 
 def _versions(session: Session, question: Versions) -> Answer:
-    """Return one version of all the tables, as of now."""
-    with session.follower.question(session.access) as (connection, model):
-        tables = tables_of(connection, model, question.tables)
-        now = time.time()
-        answers = answer_versions(model, tables, question.consistency)
-        if question.max_lag_seconds is not None:
-            _refuse_unbounded(model, tables, question.max_lag_seconds, now, answers.readings)
-    # a cut depends on all that its tables were made from, whoever sees it
-    engine = session.whole_engine if answers.consistency == "cut" else session.engine
-    with read_from(engine) as connection:
-        answer = version_document(connection, answers, tables, now)
+    """Return one version of all the tables, as of now, and a lease on it if one is wanted."""
+    version = version_of(session, question)
     if question.lease_seconds is None:
-        return answer
-    lease = _leased(session, question, tables, answer)
-    return answer | {"lease": lease, "certificate": answers.certificate}
+        return version.document
+    lease = _leased(session, question, version)
+    return version.document | {"lease": lease, "certificate": version.certificate}
 
 
-def _refuse_unbounded(
-    model: Model, tables: Sequence[Table], bound: float, now: float, readings: Sequence[Reading]
-) -> None:
-    refuse_stale(readings, bound, now, model.call)
-    with_barriers = {reading.table for reading in readings}
-    others = [model.call(table) for table in tables if table not in with_barriers]
-    if others:
-        raise RefusedError(f"{', '.join(others)}: no barrier, so its lag is unknown", "lag")
-
-
-def _leased(
-    session: Session, question: Versions, tables: Sequence[Table], answer: dict[str, Any]
-) -> dict[str, Any]:
+def _leased(session: Session, question: Versions, version: Version) -> Answer:
     seconds = question.lease_seconds or session.settings.lease_seconds
-    shown = [table["snapshotId"] for table in answer["tables"]]
-    snapshots = dict(zip(tables, shown, strict=True))
+    shown = [table["snapshotId"] for table in version.document["tables"]]
+    snapshots = dict(zip(version.tables, shown, strict=True))
     with session.engine.begin() as connection:
         return _shown(take_lease(connection, snapshots, seconds, _now(), question.holder))
 
@@ -276,15 +251,3 @@ def _newest(connection: Connection, tables: Sequence[Table]) -> list[Answer]:
         shown = None if newest is None else snapshot_answer(newest)
         answers.append(named(table) | {"label": labels[table], "newest": shown})
     return answers
-
-
-def tables_of(connection: Connection, model: Model, named: Sequence[Named]) -> list[Table]:
-    """Return the tables that a body names, each once, in its order.
-
-    Words about them call them as Spark does.
-    """
-    tables = list(
-        dict.fromkeys(table_of(connection, model, table.namespace, table.name) for table in named)
-    )
-    call(connection, model, tables)
-    return tables

@@ -12,7 +12,7 @@ from sqlalchemy.engine import make_url
 from strandline.cli.answers import show, show_table, tell, tell_list
 from strandline.cli.collector import Collector, chosen_url
 from strandline.cli.open_store import existing_store, open_store
-from strandline.core.access.granted import SCOPES, faults_of
+from strandline.core.access.granted import SCOPES, faults_of, is_key_name
 from strandline.errors import SettingsError
 from strandline.settings import Settings, default_database
 from strandline.store.api_keys import LONGEST_DAYS, add_key, keys_of, revoke_key
@@ -75,16 +75,13 @@ def _ask_database(options: Namespace, settings: Settings) -> None:
 
 
 def _refuse_faults(options: Namespace) -> None:
-    faults = faults_of(options.scope, options.namespace)
-    has_name = bool(options.name.strip()) and options.name.isprintable()
-    if not has_name:
-        faults.insert(0, "the name is empty, or not one line: say who will use the key")
+    faults = faults_of(options.name, options.scope, options.namespace)
     if options.days is not None and not 1 <= options.days <= LONGEST_DAYS:
         faults.append(f"--days is not a whole number from 1 to {LONGEST_DAYS}")
     if not faults:
         return
     scopes = [scope for scope in options.scope if scope in SCOPES] or ["read"]
-    parts = ["strandline", "keys", "add", options.name if has_name else "me"]
+    parts = ["strandline", "keys", "add", options.name if is_key_name(options.name) else "me"]
     for scope in scopes:
         parts += ["--scope", scope]
     for pattern in options.namespace or ["*"]:
@@ -135,7 +132,7 @@ def no_key(settings: Settings) -> str:
 
 
 def _print_keys(documents: Sequence[Mapping[str, Any]], options: Namespace) -> None:
-    if tell_list(options, documents, documents, columns=COLUMNS):
+    if tell_list(options, {"items": documents}, documents, columns=COLUMNS):
         return
     if not documents:
         command = "strandline keys add me --scope read --namespace '*'"

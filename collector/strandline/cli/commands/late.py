@@ -1,15 +1,12 @@
 """`strandline late TABLE`: how far a table is behind its base tables, and where the time goes."""
 
-import time
 from argparse import Namespace
 from typing import Any
 
 from strandline.cli.answers import tell
-from strandline.cli.collector import Collector, source_of
-from strandline.cli.models import model_in, table_called, table_named
+from strandline.cli.collector import source_of
 from strandline.core.versions.strong_weak import ago
 from strandline.settings import Settings
-from strandline.store.versions.delay_answers import delay_answer
 
 Answer = dict[str, Any]
 
@@ -17,14 +14,8 @@ Answer = dict[str, Any]
 def run(options: Namespace, settings: Settings) -> int:
     """Print staleness and delay."""
     with source_of(options, settings) as source:
-        if isinstance(source, Collector):
-            table = table_named(source, options.table)
-            query = {"namespace": table.namespace, "name": table.name, "barrier": options.barrier}
-            answer = source.ask("/delays", query)
-        else:
-            with model_in(source) as (connection, model):
-                pair = table_called(connection, model, options.table)
-                answer = delay_answer(connection, model, pair, options.barrier, time.time())
+        table = source.table(options.table)
+        answer = source.ask("/delays", table.named | {"barrier": options.barrier})
     tell(answer, lambda: _lines(answer), as_json=options.json)
     return 0
 

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from strandline.cli.answers import show, show_table
-from strandline.cli.collector import Ask, answering
+from strandline.cli.collector import Database, Source, source_of
 from strandline.cli.lineage_text import (
     Json,
     column_text,
@@ -25,7 +25,6 @@ from strandline.cli.lineage_text import (
 )
 from strandline.cli.questions import (
     asked_of,
-    of_database,
     print_export,
 )
 from strandline.core.limits import MOST_OF_DATABASE
@@ -42,7 +41,7 @@ def report(engine: Engine, node: str) -> str:
     With the snapshot lineage of its newest snapshot, if it is a table that has any.
     """
     parameters = {"node": [node], "direction": "both", "limit": 1_000}
-    return _as_text(of_database(engine), parameters, snapshots=True, snapshot=None)
+    return _as_text(Database(engine), parameters, snapshots=True, snapshot=None)
 
 
 RUN = "run:"
@@ -65,11 +64,11 @@ def run(options: Namespace, settings: Settings) -> int:
     if options.nodes:
         return _of_nodes(options, settings, parameters)
     snapshots = options.snapshots or options.snapshot is not None
-    with answering(options, settings, of_database) as ask:
+    with source_of(options, settings) as source:
         if options.format not in (None, "json"):
-            return print_export(_lineage(ask, parameters)[0], "/lineage", options.format)
+            return print_export(_lineage(source, parameters)[0], "/lineage", options.format)
         text = (_json if options.json else _as_text)(
-            ask, parameters, snapshots=snapshots, snapshot=options.snapshot
+            source, parameters, snapshots=snapshots, snapshot=options.snapshot
         )
     if options.json:
         print(text)
@@ -92,8 +91,8 @@ def _of_nodes(options: Namespace, settings: Settings, parameters: Mapping[str, A
         "tag",
         "facet",
     )
-    with answering(options, settings, of_database) as ask:
-        answer = ask("/lineage/nodes", {name: parameters[name] for name in names})
+    with source_of(options, settings) as source:
+        answer = source.ask("/lineage/nodes", {name: parameters[name] for name in names})
     if options.format not in (None, "json"):
         return print_export(answer, "/lineage/nodes", options.format)
     if options.json:
@@ -116,8 +115,8 @@ def _of_run(options: Namespace, settings: Settings, parameters: Mapping[str, Any
         "depth": parameters["depth"],
         "asOf": parameters["asOf"],
     }
-    with answering(options, settings, of_database) as ask:
-        answer = ask("/runs/lineage", wanted)
+    with source_of(options, settings) as source:
+        answer = source.ask("/runs/lineage", wanted)
     if options.format not in (None, "json"):
         return print_export(answer, "/runs/lineage", options.format)
     if options.json:
@@ -175,28 +174,28 @@ def _fault_of_run(options: Namespace) -> str | None:
     )
 
 
-def _lineage(ask: Ask, parameters: Mapping[str, Any]) -> tuple[Json, str]:
+def _lineage(source: Source, parameters: Mapping[str, Any]) -> tuple[Json, str]:
     """Return the lineage and its granularity: of TABLE.COLUMN that of the column."""
     granularity = str(parameters.get("granularity") or "table")
     try:
-        return ask("/lineage", parameters), granularity
+        return source.ask("/lineage", parameters), granularity
     except NotFoundError:
         only_tables = parameters.get("kind") or parameters.get("collapse", "none") != "none"
         if granularity == "column" or len(parameters["node"]) > 1 or only_tables:
             raise
-        return ask("/lineage", {**parameters, "granularity": "column"}), "column"
+        return source.ask("/lineage", {**parameters, "granularity": "column"}), "column"
 
 
 def _as_text(
-    ask: Ask, parameters: Mapping[str, Any], *, snapshots: bool, snapshot: str | None
+    source: Source, parameters: Mapping[str, Any], *, snapshots: bool, snapshot: str | None
 ) -> str:
-    lineage, granularity = _lineage(ask, parameters)
+    lineage, granularity = _lineage(source, parameters)
     answer, direction = escaped_answer(lineage), str(parameters["direction"])
     if granularity == "column":
         parts = [column_text(answer, direction)]
     else:
         parts = [lineage_text(answer, _starts(answer, len(parameters["node"])), direction)]
-    if snapshots and (found := _snapshots(ask, parameters, answer, snapshot)) is not None:
+    if snapshots and (found := _snapshots(source, parameters, answer, snapshot)) is not None:
         parts.append(snapshot_text(escaped_answer(found), direction))
     return "\n\n".join(parts)
 
@@ -214,16 +213,18 @@ def _starts(answer: Json, requested: int) -> list[str]:
     return [start for start in starts if start in ends] or starts[:1]
 
 
-def _json(ask: Ask, parameters: Mapping[str, Any], *, snapshots: bool, snapshot: str | None) -> str:
-    answer, _ = _lineage(ask, parameters)
-    snapshot_lineage = _snapshots(ask, parameters, answer, snapshot) if snapshots else None
+def _json(
+    source: Source, parameters: Mapping[str, Any], *, snapshots: bool, snapshot: str | None
+) -> str:
+    answer, _ = _lineage(source, parameters)
+    snapshot_lineage = _snapshots(source, parameters, answer, snapshot) if snapshots else None
     return json.dumps(
         answer if not snapshots else {"lineage": answer, "snapshots": snapshot_lineage}, indent=2
     )
 
 
 def _snapshots(
-    ask: Ask, parameters: Mapping[str, Any], answer: Json, snapshot: str | None
+    source: Source, parameters: Mapping[str, Any], answer: Json, snapshot: str | None
 ) -> Json | None:
     """Lineage of a snapshot of the node; None if none was asked for by its id and none is known."""
     start = answer["nodes"][0]
@@ -232,7 +233,7 @@ def _snapshots(
     wanted = {name: parameters.get(name) for name in ("direction", "depth", "limit", "asOf")}
     named = {"namespace": start["namespace"], "name": start["name"], "snapshotId": snapshot}
     try:
-        return ask("/snapshots/lineage", named | wanted)
+        return source.ask("/snapshots/lineage", named | wanted)
     except NotFoundError:
         if snapshot is None:
             return None

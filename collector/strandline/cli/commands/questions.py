@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from strandline.cli.answers import counted, print_json, show, show_table, state_word, warn
-from strandline.cli.collector import answering
+from strandline.cli.collector import source_of
 from strandline.cli.lineage_text import not_shown
 from strandline.cli.questions import (
     asked_of,
-    of_database,
     print_export,
 )
 from strandline.core.labels import labels_of, told_apart
@@ -53,8 +52,8 @@ def _ask(
     options: Namespace, settings: Settings, path: str, names: Sequence[str], **more: Any
 ) -> Json:
     parameters = asked_of(options, names) | more
-    with answering(options, settings, of_database) as ask:
-        return ask(path, parameters)
+    with source_of(options, settings) as source:
+        return source.ask(path, parameters)
 
 
 def _print(options: Namespace, answer: Json, path: str, lines: Callable[[Json], None]) -> None:

@@ -6,9 +6,6 @@ Events rejected over HTTP, dead letters of a topic, and events that are kept unr
 from argparse import Namespace
 from typing import Any
 
-import orjson
-from sqlalchemy import Engine
-
 from strandline.cli.answers import (
     one_line,
     short_time,
@@ -16,10 +13,9 @@ from strandline.cli.answers import (
     show_table,
     tell_list,
 )
-from strandline.cli.collector import Ask, answering
+from strandline.cli.collector import source_of
 from strandline.core.exports.lists import COLUMNS
 from strandline.settings import Settings
-from strandline.store.catalog.rejections import rejection_kinds
 
 Json = dict[str, Any]
 HEAD = ("LIST", "COUNT", "FIRST", "NEWEST", "PRODUCER", "REASON", "EXAMPLE")
@@ -36,8 +32,8 @@ NOTHING = "nothing was rejected, and there is no dead letter"
 
 def run(options: Namespace, settings: Settings) -> int:
     """Print one line a kind, newest first."""
-    with answering(options, settings, _of_database) as ask:
-        answer = ask("/rejected", {"limit": options.limit})
+    with source_of(options, settings) as source:
+        answer = source.ask("/rejected", {"limit": options.limit})
     kinds = answer["items"]
     cut = "" if answer["complete"] else "there are more; a greater --limit may show them"
     if tell_list(options, answer, kinds, cut, COLUMNS["/rejected"]):
@@ -49,17 +45,6 @@ def run(options: Namespace, settings: Settings) -> int:
     hints = [hint for name, hint in HINTS.items() if name in lists]
     show_table(HEAD, [_row(kind) for kind in kinds], [*([f"({cut})"] if cut else []), *hints])
     return 0
-
-
-def _of_database(engine: Engine) -> Ask:
-    def ask(_path: str, parameters: Any) -> Json:
-        with engine.connect() as connection:
-            kinds, complete = rejection_kinds(connection, parameters["limit"])
-        answer = orjson.dumps({"items": kinds, "complete": complete}, option=orjson.OPT_UTC_Z)
-        plain: Json = orjson.loads(answer)
-        return plain
-
-    return ask
 
 
 def _row(kind: Json) -> list[str]:

@@ -105,9 +105,16 @@ def glob_of(pattern: str) -> str:
     return pattern.replace("[", "[[]")
 
 
-def faults_of(scopes: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    """Return what is wrong with the scopes and patterns that a key shall have."""
-    faults = [
+def is_key_name(name: str) -> bool:
+    """Return whether a key can be called so."""
+    return bool(name.strip()) and name.isprintable()
+
+
+def faults_of(name: str, scopes: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    """Return what is wrong with the name, scopes and patterns that a key shall have."""
+    no_name = "the name is empty, or not one line: say who will use the key"
+    faults = [] if is_key_name(name) else [no_name]
+    faults += [
         f"scope {scope!r} is not one of {', '.join(SCOPES)}"
         for scope in scopes
         if scope not in SCOPES
