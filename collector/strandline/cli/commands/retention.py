@@ -40,7 +40,7 @@ def run(options: Namespace, settings: Settings) -> int:
     lines = [f"{counted(old, 'event')} of {all_events} came before {before:%Y-%m-%d %H:%M} UTC"]
     if options.execute:
         lines += [f"  {counted(rows, 'row')} of {table} dropped" for table, rows in dropped.items()]
-        lines += [] if dropped else ["less than a day of it is old: nothing was dropped"]
+        lines += [] if dropped else ["nothing was dropped: less than a day of events is too old"]
     else:
         lines += ["nothing was changed: --execute drops what is older"]
     tell(answer | {"old": old, "dropped": dropped}, lambda: lines, as_json=options.json)
