@@ -37,14 +37,14 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(application, "ROUTERS", (*application.ROUTERS, router))
 
 
-def ask_without_reading(address: str) -> socket.socket:
-    """Ask for the large answer on a connection that takes little, and read its status."""
+def ask_without_reading(address: str, path: str = "/api/v1/large") -> socket.socket:
+    """Ask for a large answer on a connection that takes little, and read its status."""
     host, _, port = address.removeprefix("http://").partition(":")
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.connect((host, int(port)))
     connection.settimeout(SECONDS)
-    connection.sendall(b"GET /api/v1/large HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
     return connection
 
 
@@ -96,6 +96,23 @@ def test_large_answer_arrives_whole_on_a_connection_that_goes_on(connection_of: 
 
     assert [answer.status_code for answer in answers] == [200, 200, 200]
     assert len(answers[0].content) == int(answers[1].headers["content-length"]) > LARGE
+
+
+def test_tables_that_nobody_reads_leave_connections_for_others(own_engine: Engine) -> None:
+    """More clients than the pool has connections ask for a table and read nothing of it."""
+    written = [dataset(f"t{number}") for number in range(8)]
+    jobs = [event("START", number, f"{number:01000}", 0, [], written) for number in range(1500)]
+    store(own_engine, jobs)
+    with serving(own_engine) as address, ExitStack() as opened:
+        path = "/api/v2/tables/sink_job_lineage"
+        asked = [opened.enter_context(ask_without_reading(address, path)) for _ in range(20)]
+
+        assert sorted(map(status_of, asked)) == [b"200"] * 2 + [b"503"] * 18
+        assert httpx.get(f"{address}/readyz", timeout=5).status_code == 200
+        opened.close()
+        wait_until(lambda: own_engine.pool.checkedout() == 0)  # type: ignore[attr-defined]
+        whole = httpx.get(f"{address}{path}", timeout=SECONDS)
+        assert len(whole.json()) == len(jobs) * len(written)
 
 
 def test_room_is_shared_between_clients() -> None:

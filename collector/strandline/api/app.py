@@ -48,6 +48,7 @@ from strandline.api.routers import (
     versions,
 )
 from strandline.api.routers.health import Check
+from strandline.api.routers.tables import TABLES_AT_ONCE
 from strandline.api.routers.versions import LOOKS_AT_ONCE
 from strandline.api.writer.group_commit import Writer
 from strandline.api.writer.refusals import Refusals
@@ -154,6 +155,7 @@ def create_app(
     state.rates = Rates(
         rates_of(settings), lambda scope: state.metrics.over_rate.labels(scope).inc()
     )
+    state.table_room = AnswerRoom(TABLES_AT_ONCE)
     state.looking = asyncio.Semaphore(LOOKS_AT_ONCE)
     state.stopping = lambda: False
     memory, most = state.metrics.memory, settings.memory_bytes
