@@ -23,7 +23,7 @@ from fixtures.emitter.schemas import faults_of
 from strandline_spark.conf import Conf
 from strandline_spark.extraction.unreported_statements import RefusedWrite
 from strandline_spark.model.flip314 import LineageDataset, LineageEdge, LineageVertex
-from strandline_spark.model.statement import Operation, Origin, Output, Statement
+from strandline_spark.model.statement import Operation, Origin, Output, Statement, Symlink
 from strandline_spark.openlineage.datasets import outputs_of
 from strandline_spark.runs.batch_queries import Actions, Arrivals, Execution, informed, state_of
 
@@ -75,7 +75,8 @@ def test_view_says_that_it_is_one() -> None:
 
 @pytest.mark.parametrize(("error", "change"), [(None, "RENAME"), ("it is there", "ALTER")])
 def test_rename_is_told_once_it_is_done(error: str | None, change: str) -> None:
-    output = Output(CREDITS, "rename", before=("w", "old"), renamed={"id": "number"})
+    before = replace(CREDITS, table="lake.bank.old", symlinks=(Symlink("w", "bank.old", "TABLE"),))
+    output = Output(CREDITS, "rename", before=before, renamed={"id": "number"})
     renamed = Statement("RenameTable", outputs=(output,))
     plan = Plan(insert(CREDITS), renamed)
     made, sent = actions()
@@ -86,6 +87,8 @@ def test_rename_is_told_once_it_is_done(error: str | None, change: str) -> None:
     facet = sent.events[-1]["outputs"][0]["facets"]["lifecycleStateChange"]
     assert facet["lifecycleStateChange"] == change
     assert ("previousIdentifier" in facet) == (error is None)
+    links = sent.events[-1]["outputs"][0]["facets"].get("symlinks", {}).get("identifiers", [])
+    assert [link["name"] for link in links] == ["bank.old" if error else "bank.credits"]
     told = sent.events[-1]["outputs"][0].get("outputFacets", {}).get("strandline_snapshot")
     assert told == (None if error else {**told, "renamedColumns": {"id": "number"}})
     assert faults_of(sent.events[-1]) == []

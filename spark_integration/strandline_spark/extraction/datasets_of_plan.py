@@ -59,7 +59,7 @@ class Target:
     proven_by: Proof = None
     whole: bool = False  # it replaces everything that the dataset held
     completes: bool = False  # by the whole result of a streaming query
-    before: tuple[str, str] | None = None  # the name that a rename takes from it
+    before: Dataset | None = None  # as it was called until it was renamed
     renamed: Mapping[str, str] = field(default_factory=dict)  # columns by their old names
 
     @property
@@ -243,23 +243,15 @@ def _target(write: Write, jvm: Jvm) -> Target | None:
         _proof(write, knowing[0]),
         write.whole,
         write.completes,
-        _name_before(write.before, knowing[1], jvm) if write.before is not None else None,
+        _dataset_before(write, jvm),
         write.renamed,
     )
 
 
-def _name_before(before: Mention, renamed: Dataset, jvm: Jvm) -> tuple[str, str] | None:
-    """Return the identity that a rename ends.
-
-    The old place, or the old name of what stays there.
-    """
-    knowing = identified(before, jvm)
-    if knowing is None:
-        return None
-    dataset = knowing[1]
-    if (dataset.namespace, dataset.name) != (renamed.namespace, renamed.name):
-        return dataset.namespace, dataset.name
-    return next(((link.namespace, link.name) for link in dataset.symlinks), None)
+def _dataset_before(write: Write, jvm: Jvm) -> Dataset | None:
+    """Return what is renamed, under its old name."""
+    knowing = identified(write.before, jvm) if write.before is not None else None
+    return knowing[1] if knowing is not None else None
 
 
 def _proof(write: Write, format_: Format) -> Proof:

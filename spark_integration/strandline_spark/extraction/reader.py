@@ -397,7 +397,8 @@ class PlanReader:
         return replace(parts, doubtful=nameless or bool(created))
 
     def _started(self, parts: Parts) -> Statement:
-        if parts.doubtful:  # whether it does anything is known at its end
+        renames = any(target.before is not None for target in parts.targets)
+        if parts.doubtful or renames:  # whether it does anything is known at its end
             return Statement(parts.root.name)
         if parts.failed:
             return self._intended(parts)

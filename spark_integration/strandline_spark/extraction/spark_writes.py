@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from strandline_spark.extraction.leaves import of_known_relation, of_relation
+from strandline_spark.extraction.v1_commands import in_place
 from strandline_spark.formats.catalog_tables import SESSION_CATALOG
 from strandline_spark.formats.mention import Mention
-from strandline_spark.formats.writes import Reader, Write
+from strandline_spark.formats.writes import InPlace, Reader, Write
 from strandline_spark.jvm.client import (
     JAVA_FAILED,
     JavaObject,
@@ -72,6 +73,11 @@ def _relation(plan: JavaObject, root: Node, jvm: Jvm) -> Mention | None:
 
 def _child(node: Node) -> Node | None:
     return node.children[0] if node.children else None
+
+
+def delete(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """DELETE of whole files, or of a table that refuses it when it is planned."""
+    return to("delete")(plan, root, jvm) or in_place(InPlace("delete", "table"))(plan, root, jvm)
 
 
 _COMMANDS: Mapping[str, Operation] = {"DELETE": "delete", "UPDATE": "update", "MERGE": "merge"}
@@ -219,7 +225,9 @@ READERS: dict[str, Reader] = {
     "OverwritePartitionsDynamic": dynamic_overwrite,
     "ReplaceData": row_level,
     "WriteDelta": row_level,
-    "DeleteFromTable": to("delete"),
+    "DeleteFromTable": delete,
+    "UpdateTable": in_place(InPlace("update", "table")),
+    "MergeIntoTable": in_place(InPlace("merge", "targetTable")),
     "CreateTableAsSelect": as_select("create"),
     "ReplaceTableAsSelect": as_select("replace"),
     "CreateTable": create("create"),

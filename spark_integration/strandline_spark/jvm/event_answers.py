@@ -8,6 +8,7 @@ question after the other, as any object of the JVM is.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -21,7 +22,15 @@ from strandline_spark.jvm.class_names import (
     SQL_EVENT,
     WITHIN,
 )
-from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, Later, once, shown_option
+from strandline_spark.jvm.client import (
+    JAVA_FAILED,
+    JavaObject,
+    Jvm,
+    Later,
+    once,
+    optional,
+    shown_option,
+)
 from strandline_spark.jvm.method_handles import UNKNOWN, Handle, Handles
 from strandline_spark.jvm.parsed_texts import OPTION, text_in
 from strandline_spark.swallowed import swallowed
@@ -50,6 +59,10 @@ _MORE: Mapping[str, tuple[str, ...]] = {
 _PLAN_NAME = "sparkPlanInfo.nodeName"
 _HIDDEN = "*********(redacted)"  # what Spark writes for a value that looks like a secret
 _FETCH = "CommandResult"
+# In the trace of an error: Spark shows a plan for its start; an execution; a micro-batch.
+_SHOWING_PLAN, _EXECUTED = "QueryExecution.explainString(", "SQLExecution$.withNewExecutionId("
+_STREAMED = ".execution.streaming."
+_OTHER_TRACE = re.compile(r"^(?:Caused by|\s+Suppressed): ", re.MULTILINE)
 _TEXT = "java.lang.String"
 _AFTER = 40  # events, whose reading costs about as much as joining the questions
 
@@ -213,6 +226,22 @@ def fetches_result(start: JavaObject) -> bool:
         return False
 
 
+def failed_in_planning(end: JavaObject, jvm: Jvm) -> bool:
+    """Return whether a user's statement failed before Spark could report its start.
+
+    The start shows the physical plan, and there is none. What another statement or a micro-batch
+    ran fails with that one.
+    """
+    if not end.errorMessage().isDefined():
+        return False
+    error = optional(end.executionFailure())
+    if error is None or end.qe() is None:
+        return False
+    shown = str(jvm.static("org.apache.spark.util.Utils", "exceptionString")(error))
+    trace = _OTHER_TRACE.split(shown)[0]
+    return _SHOWING_PLAN in trace and trace.count(_EXECUTED) == 1 and _STREAMED not in trace
+
+
 def completes_of(start: JavaObject, execution: JavaObject) -> bool | None:
     """Return whether a statement's session had asserted completeness when the statement started.
 
@@ -220,6 +249,11 @@ def completes_of(start: JavaObject, execution: JavaObject) -> bool | None:
     """
     value = _setting_of(start, execution, COMPLETES)
     return None if value is None else is_on(value)
+
+
+def session_setting(execution: JavaObject, key: str) -> str | None:
+    """Return a setting that a statement's session has now."""
+    return text_in(shown_option(execution.sparkSession().conf().getOption(key)))
 
 
 def _setting_of(start: JavaObject, execution: JavaObject, key: str) -> str | None:
@@ -231,7 +265,7 @@ def _setting_of(start: JavaObject, execution: JavaObject, key: str) -> str | Non
     try:
         shown = once(start, key, lambda event_: shown_option(event_.modifiedConfigs().get(key)))
         if _HIDDEN in shown and execution is not None:
-            shown = shown_option(execution.sparkSession().conf().getOption(key))
+            return session_setting(execution, key)
     except Exception as error:  # the session is closed: the application's conf holds
         swallowed(f"a statement follows the application's {key}, not its session's", error)
         return None

@@ -19,11 +19,13 @@ _DEFINITION = re.compile(
 def output_name(statements: Sequence[Statement]) -> str | None:
     """Return the whole name of the first output; None when nothing is written.
 
+    What is renamed has its old name, which it keeps if that fails.
+
     >>> output_name([])
     """
     for statement in statements:
         for output in statement.outputs:
-            name = whole_name(output.dataset)
+            name = whole_name(output.before or output.dataset)
             return f"{name}.{output.operation}" if _only_defines(statement) else name
     return None
 

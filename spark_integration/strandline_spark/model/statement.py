@@ -155,7 +155,7 @@ class Output:
     dataset: Dataset
     operation: Operation
     statistics: Mapping[str, int] = field(default_factory=dict)
-    before: tuple[str, str] | None = None  # namespace and name that it had, once it is renamed
+    before: Dataset | None = None  # as it was called until it was renamed
     renamed: Mapping[str, str] = field(
         default_factory=dict
     )  # columns by their old names, once done

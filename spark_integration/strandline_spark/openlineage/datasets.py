@@ -183,11 +183,21 @@ def _all_columns(
 
 
 def _lifecycle(output: Output) -> _Lifecycle | None:
-    if output.before is not None:
-        namespace, name = output.before
-        previous = lifecycle_state_change_dataset.PreviousIdentifier(name, namespace)
+    before = _identity_before(output)
+    if before is not None:
+        previous = lifecycle_state_change_dataset.PreviousIdentifier(before[1], before[0])
         return _Lifecycle(_State.RENAME, previousIdentifier=previous)
     return _Lifecycle(_STATES[output.operation]) if output.operation in _STATES else None
+
+
+def _identity_before(output: Output) -> tuple[str, str] | None:
+    """Return the identity that a rename ends: the old place, or else the old name."""
+    before, now = output.before, output.dataset
+    if before is None:
+        return None
+    if (before.namespace, before.name) != (now.namespace, now.name):
+        return before.namespace, before.name
+    return next(((link.namespace, link.name) for link in before.symlinks), None)
 
 
 def _statistics(outputs: Sequence[Output]) -> Mapping[str, int]:

@@ -340,7 +340,10 @@ def _is_filled(statement: Statement, execution: Execution) -> bool:
 
 def _without_renames(statement: Statement) -> Statement:
     """Return a statement that failed: what it was to rename has the name that it had."""
-    outputs = tuple(replace(output, before=None, renamed={}) for output in statement.outputs)
+    outputs = tuple(
+        replace(output, dataset=output.before or output.dataset, before=None, renamed={})
+        for output in statement.outputs
+    )
     return replace(statement, outputs=outputs)
 
 

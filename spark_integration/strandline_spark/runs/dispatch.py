@@ -9,15 +9,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from strandline_spark.conf_keys import JOB_NAME
 from strandline_spark.extraction.unreported_statements import Unreported
 from strandline_spark.formats.done import ENDED, begun_at
 from strandline_spark.jvm.class_names import SPARK
-from strandline_spark.jvm.client import class_name, keep, simple_name
-from strandline_spark.jvm.event_answers import completes_of, fetches_result, job_name_of
+from strandline_spark.jvm.client import Jvm, class_name, keep, simple_name
+from strandline_spark.jvm.event_answers import (
+    completes_of,
+    failed_in_planning,
+    fetches_result,
+    job_name_of,
+    session_setting,
+)
 from strandline_spark.jvm.event_queue import EventQueue
 from strandline_spark.jvm.iceberg_snapshot import Commit, Scan, commit_of
 from strandline_spark.listeners.notifier import Notices
@@ -47,6 +55,7 @@ class Watch:
         forget: Callable[[Any], None] = lambda qe: None,
     ) -> None:
         jvm = queue.gateway.jvm
+        self._jvm = Jvm(jvm)
         self._is_dull = queue.is_dull
         self._query_execution = jvm.org.apache.spark.sql.execution.SQLExecution.getQueryExecution
         self._application = application
@@ -203,6 +212,8 @@ class Watch:
         execution_id = int(event.executionId())
         execution = self._open.get(execution_id)
         if execution is None:  # it began before the emitter did, or its start was dropped
+            if failed_in_planning(event, self._jvm):
+                self._end_unplanned(_ended(execution_id, event))
             return
         ended = _ended(execution_id, event)
         commits = self._arrivals.since(execution.since)
@@ -223,6 +234,21 @@ class Watch:
         self._arrivals.forget_before(
             min((e.since for e in self._open.values()), default=self._arrivals.next)
         )
+
+    def _end_unplanned(self, ended: Ended) -> None:
+        """Report a statement that could not be planned: Spark reports its end only."""
+        begun = begun_at(ended.qe)
+        started = Started(
+            execution_id=ended.execution_id,
+            root_id=ended.execution_id,
+            at=ended.at if begun is None else begun,
+            description="",
+            qe=ended.qe,
+            job_name=session_setting(ended.qe, JOB_NAME),
+        )
+        execution = Execution(started, self._arrivals.next)
+        self._actions.begin(execution)
+        self._actions.end(execution, replace(ended, qe=None), ())
 
     def _end_lost_parts(self, root: Execution, error: str, commits: Sequence[Any]) -> None:
         """End the open parts below a root that ends: their ends are lost, but not their plans."""

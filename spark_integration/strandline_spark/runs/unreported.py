@@ -19,7 +19,8 @@ from itertools import count
 from typing import Any
 from weakref import WeakSet
 
-from py4j.protocol import Py4JError
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import __version__ as spark_version
 from pyspark.errors import AnalysisException, ParseException
 
@@ -52,6 +53,7 @@ _PARAMETER = re.compile(  # by name or position, behind what may only look like 
 _EXECUTED, _STREAMED = ".SQLExecution$", ".execution.streaming."
 _IN_TASK = ".executor.Executor$"  # of an error that a task threw, on a thread of its own
 _REPORTS_ANALYSIS = int(spark_version.partition(".")[0]) >= 4  # of SQL, by an execution "analyze"
+_ANALYSIS = "org.apache.spark.sql.AnalysisException"
 _DEFAULT_CATALOG = "spark.sql.defaultCatalog"
 _KEPT = 100  # statements that wait for an emitter
 _numbers = count(1)
@@ -171,10 +173,14 @@ def _note_sql(
         if isinstance(error, ParseException):
             return
         is_call = begins_with_call(text)
-        if not is_call:
-            in_analysis = _REPORTS_ANALYSIS and isinstance(error, AnalysisException)
-            if error is None or in_analysis or _is_reported(error):
-                return
+        if error is not None:
+            error = _of_spark(error)
+        if not is_call and (
+            error is None
+            or (_REPORTS_ANALYSIS and _in_analysis(error, session))
+            or _is_reported(error)
+        ):
+            return
         text = _formatted(session, text, named)
         parameters = args[0] if args else named.get("args")
         if is_call and parameters:
@@ -233,6 +239,21 @@ def _literal(value: Any) -> str:
     if isinstance(value, datetime):
         return f"TIMESTAMP '{value}'"
     return in_quotes(value) if isinstance(value, str) else str(value)
+
+
+def _of_spark(error: Exception) -> Exception:
+    """Return Spark's error where PySpark failed to convert it, and raised its own."""
+    context: BaseException | None = error.__context__
+    if isinstance(error, Py4JJavaError) and isinstance(context, Exception):
+        return context
+    return error
+
+
+def _in_analysis(error: Exception, session: Any) -> bool:
+    if isinstance(error, AnalysisException):
+        return True
+    raised, gateway = thrown(error), session.sparkContext._gateway
+    return raised is not None and is_instance_of(gateway, raised, _ANALYSIS)
 
 
 def _is_reported(error: Exception) -> bool:

@@ -41,6 +41,11 @@ query = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).lo
 query = query.option("checkpointLocation", "ck").foreachBatch(in_batch).start()
 attempted(lambda: query.awaitTermination(100))
 attempted(wrong.writeTo("nowhere").append)
+spark.sql("CREATE TABLE spark_catalog.default.p (id BIGINT) USING parquet")
+attempted(lambda: spark.sql("UPDATE spark_catalog.default.p SET id = 1"))
+attempted(lambda: spark.sql("DELETE FROM spark_catalog.default.p"))
+attempted(lambda: spark.sql("MERGE INTO spark_catalog.default.p USING lake.one.t ON p.id = t.id WHEN MATCHED THEN DELETE"))
+attempted(lambda: spark.sql("ALTER TABLE lake.one.t RENAME TO lake.one.u"))
 spark.stop()
 """
 
@@ -60,9 +65,14 @@ def test_each_failed_write_is_reported_once(tmp_path: Path, warm_jvm: WarmJvm) -
         *["AnalysisException"] * 5,
         "StreamingQueryException",
         "AnalysisException",
+        "UnsupportedOperationException",
+        "AnalysisException",
+        *["UnsupportedOperationException"] * 2,
     ]
     assert sorted(failed) == [
+        *["FAIL bank.default.p"] * 3,
         "FAIL bank.lake.one.t",
+        "FAIL bank.lake.one.t.rename",
         "FAIL bank.lake.two.nowhere",
         "FAIL bank.lake.two.t",
         "FAIL bank.lake.two.t",
