@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from strandline.core.redaction.json import is_suspicious, redact_json
+from strandline.core.redaction.json import is_suspicious, redact_bytes, redact_json
 from strandline.core.redaction.text import redact_text
 from strandline_spark.openlineage.redaction import clean_text
+from worlds import texts_by_line
 from worlds.builders import encode
 from worlds.secrets_by_system import MESSAGES, STATEMENTS
 
@@ -47,3 +48,16 @@ def test_no_place_changes_a_statement() -> None:
     ]
 
     assert [document for document in documents if redact_json("sql", document) != document] == []
+
+
+def test_lines_of_many_styles_lose_their_secret_and_others_stay() -> None:
+    lines = [line.replace("$SECRET", SECRET) for line in texts_by_line.SECRET]
+    documents = [encode({"x": line}) for line in lines]
+
+    assert len(lines) > 450
+    assert len(texts_by_line.PLAIN) > 450
+    assert [line for line in lines if SECRET.encode() in redact_bytes(line.encode())] == []
+    assert [line for line in documents if not is_suspicious("custom", line)] == []
+    assert [
+        line for line in texts_by_line.PLAIN if redact_bytes(line.encode()) != line.encode()
+    ] == []

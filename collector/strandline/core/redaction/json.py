@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import msgspec
 from jsonschema_rs import Draft202012Validator, RegexOptions
 
-from strandline.core.redaction.rules import is_secret
+from strandline.core.redaction.rules import is_code, is_guarded, is_secret
 from strandline.core.redaction.rules.commands import PROGRAMS
-from strandline.core.redaction.rules.names import WORDS
+from strandline.core.redaction.rules.names import SUSPICIOUS_WORDS, WORDS
 from strandline.core.redaction.rules.parentheses import CALLS
 from strandline.core.redaction.rules.quoted import is_setting
 from strandline.core.redaction.rules.tokens import HINTS
@@ -62,10 +62,14 @@ _DECODER = json.JSONDecoder(strict=False)
 _BLANK = r"(?:[ \t\n\r\f\v]|\\[nrtf])*"
 _SUSPICIOUS = (
     "|".join(WORDS),
+    SUSPICIOUS_WORDS,
     HINTS,
     rf"(?:{'|'.join(CALLS)})\w*{_BLANK}=?{_BLANK}\(",
-    rf"(?:{'|'.join(PROGRAMS)})[\s\S]*?(?:[ \t\n\r\f\v'\"]|\\[nrtf])--?[a-z]|pgpass|login",
-    "https? -a",
+    rf"(?:{'|'.join(map(str.lower, PROGRAMS))})[\s\S]*?(?:[ \t\n\r\f\v'\"]|\\[nrtf])--?[a-z]",
+    "pgpass|login",
+    "https? -a|kinit|chpasswd",
+    "(?:net user?|schtasks|alias set|securestring|sqlplus|impdp|expdp|sqlldr|conn) ",
+    r"(?:hmac\.new|jwt\.(?:en|de)code)\(",
     r'(?:properties|variables)"\s*:\s*(?:[^\s{]|\{\s*[^\s}])',
     r'jdbc:|\\/|\\u00|/[^"/@ ]+@|:[^"@: ]+@[\w.-]+[:(]',
     r"sig=|[?&;#](?:x-(?:amz|goog)-[a-z0-9_-]+|code|sid|session_?id)=",
@@ -147,7 +151,7 @@ class _Strings(dict[str, str]):
     def may_hide(self, string: str) -> bool:
         """Return whether a string of JSON holds a secret, or is the name of one."""
         content = _content(string)
-        return _is_secret(content) or self[content] != content
+        return _is_secret(content) or is_guarded(content) or self[content] != content
 
 
 class _Place(NamedTuple):
@@ -171,7 +175,7 @@ def _redact(value: Any, name: str, place: _Place, strings: _Strings) -> Any:
         return _redact_list(value, name, place, strings)
     if value is None or value == "" or isinstance(value, bool):
         return value
-    if _is_hidden(name, place):
+    if _is_hidden(name, place) or (is_guarded(name) and is_code(str(value))):
         return GONE
     return strings[value] if isinstance(value, str) else value
 

@@ -5,4 +5,6 @@ collector's, and built distributions contain the files. It runs on Python 3.10, 
 """
 
 from .hide import hide as hide
+from .names import is_guarded as is_guarded
 from .names import is_secret as is_secret
+from .values import is_code as is_code

@@ -6,8 +6,8 @@ Of a database's address the parameters go except the database, because namespace
 import re
 from urllib.parse import unquote
 
-from .names import is_secret
-from .values import is_harmless
+from .names import is_guarded, is_secret
+from .values import is_code, is_harmless
 
 # Containers, not users: abfss://container@account.dfs.core.windows.net/path
 CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs", "viewfs")
@@ -55,7 +55,10 @@ _SIGNED_NAME = re.compile(
     r"s[vetpr]|spr|ss|srt|sk(?:oid|tid|t|e|s|v)|expires|policy|key-pair-id", re.IGNORECASE
 )
 _OPEN_NAME = re.compile(r"key|code|sid|jsessionid|session(?:_?id)?", re.IGNORECASE)
-_GENERATED = re.compile(r"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[\w.~%+/=!-]{16,}")
+_GENERATED = re.compile(
+    r"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[\w.~%+/=!-]{16,}|"
+    r"(?=[^\d]*\d)(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])\w{10,}"
+)
 
 
 def hide_in_addresses(text: str, gone: str) -> str:
@@ -116,7 +119,7 @@ def _is_secret_parameter(name: str, value: str, *, is_signed: bool) -> bool:
         return True
     if _OPEN_NAME.fullmatch(name):
         return _GENERATED.match(value) is not None
-    return is_secret(name)
+    return is_secret(name) or (is_guarded(name) and is_code(value))
 
 
 def _cut_addresses(text: str, gone: str) -> str:

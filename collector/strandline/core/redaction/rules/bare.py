@@ -9,7 +9,7 @@ import re
 from .mentions import Mention, is_complaint
 from .names import ends_as_secret, is_secret
 from .prose import QUALITY, spoken
-from .values import NUMBER, Value, bare_at, is_generated, is_mixed, quoted_at, word_at
+from .values import NUMBER, Value, bare_at, is_code, is_generated, is_mixed, quoted_at, word_at
 
 _FLAGS = re.IGNORECASE | re.ASCII
 _BRACES = re.compile(r"\{(?!\{)([^{}\n]*)\}")
@@ -48,6 +48,10 @@ def _is_code(mention: Mention, value: Value) -> bool:
     """Return whether a value is a call, a variable, a member or a count of tokens."""
     content = mention.content(value)
     if content == mention.name or _is_reference(content) or _is_count(mention, content):
+        return True
+    if not mention.is_strong and content.isdigit() and len(content) < 4:
+        return True  # pass=3
+    if mention.in_part and mention.name == "token" and not is_generated(content):
         return True
     is_called = mention.text.startswith("(", value.end)
     return is_called and _IDENTIFIER.fullmatch(content) is not None
@@ -113,6 +117,21 @@ def _is_count(mention: Mention, content: str) -> bool:
     return "token" in name and name.endswith("s") and content.isdigit()
 
 
+_IS = re.compile(r"\s+is\s+", re.IGNORECASE)
+
+
+def guarded(mention: Mention) -> Value | None:
+    """Find `otp=x`, `"pin": "x"` and `PIN is x`, with a value that looks like a secret."""
+    at = mention.at
+    if not mention.sign:
+        verb = _IS.match(mention.text, mention.end)
+        at = verb.end() if verb else -1
+    if mention.in_sql or at < 0 or mention.sign in (",", "::"):
+        return None
+    value = quoted_at(mention.text, at) or bare_at(mention.text, at)
+    return value if value and is_code(mention.content(value).rstrip(".")) else None
+
+
 _SET = re.compile(r"\bSET\s+\Z", _FLAGS)
 _LINE_START = re.compile(r"(?:\A|[\r\n])[ \t]*\Z")
 _LINE_END = re.compile(r"[ \t]*(?:[\r\n]|\Z)")
@@ -155,7 +174,7 @@ def _is_generated_word(mention: Mention, value: Value) -> bool:
 _NO_VALUE = re.compile(
     r"(?:str|string|(?:var|nvar)?char2?|text|(?:big|small|tiny)?int|integer|long|double|float|"
     r"decimal|numeric|bool|boolean|bytes?|binary|date|timestamp|array|map|struct|list|dict|any|"
-    r"optional|none|null|true|false)\b",
+    r"optional|none|null|true|false|secretstr)\b",
     _FLAGS,
 )
 # Of an exception: a.b.InvalidToken

@@ -15,7 +15,7 @@ _ITEM = r"\b[^\n|;&]{0,300}?[\s'\"]"
 # Programs, and what stands between them and a password.
 _OPTIONS = (
     (("mysql", "mariadb"), rf"[\w-]{{0,20}}(?:{_ITEM}-p(?=[^\s'\"])|{_LINE}-p(?=['\"]))"),
-    (("sqlcmd", "bcp", "isql"), rf"{_LINE}-P\s?"),
+    (("sqlcmd", "bcp", "isql", "osql"), rf"{_LINE}-P\s?"),
     (("redis-cli",), rf"{_LINE}-a\s+"),
     (("ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami"), rf"{_LINE}-w\s+"),
     (("sshpass",), r"\s+-p\s?"),
@@ -24,19 +24,29 @@ _OPTIONS = (
     (("vault login",), r"\s+(?:-no-print\s+)?(?:token=)?(?!-)"),
     (("openssl",), rf"{_LINE}(?:-k\s+|-pass(?:in|out)?\s+pass:)"),
     (("ssh-keygen",), rf"{_LINE}-N\s+"),
-    (("keytool", "jarsigner"), rf"{_LINE}-(?:(?:src|dest)?storepass|keypass)\s+"),
+    (("psexec", "usermod"), rf"{_LINE}-p\s+"),
+    (("schtasks",), rf"{_LINE}/rp\s+"),
+    (("net use",), r"\s+(?:\w:\s+)?\\\S+\s+(?![/*])"),
+    (("net user",), r"\s+\w+\s+(?![/*])"),
+    (("mc alias set",), r"\s+\S+\s+\S+\s+\S+\s+(?!-)"),
+    (("ConvertTo-SecureString",), r"\s+(?:-String\s+)?(?=['\"])"),
+    (
+        ("sqlplus", "impdp", "expdp", "sqlldr", "conn"),
+        r"\s+(?:-\w+\s+)?['\"]?[A-Za-z]\w{0,60}/(?=[^\s/@])",
+    ),
     (("lftp",), rf"{_LINE}-u\s+[^\s,]{{1,200}},"),
     (("docker login", "podman login", "az login", "oc login"), rf"{_LINE}-p\s+"),
     (("nerdctl login", "buildah login", "skopeo login", "registry login"), rf"{_LINE}-p\s+"),
     (("mongo", "mongosh", "mongodump", "mongorestore"), rf"{_LINE}-p\s+"),
-    (("beeline", "cqlsh", "influx", "htpasswd -b", "twine", "cypher-shell"), rf"{_LINE}-p\s+"),
+    (("beeline", "cqlsh", "influx", "twine", "cypher-shell"), rf"{_LINE}-p\s+"),
+    (("htpasswd -b",), r"\s+(?:-p\s+|\S+\s+\S+\s+)"),
     (("airflow users create",), rf"{_LINE}-p\s+"),
     (
         ("databricks secrets", "az keyvault secret", "hadoop credential", "aws ssm put-parameter"),
         rf"{_LINE}--?(?:string-)?value[\s=]+",
     ),
     (
-        ("curl",),
+        ("curl", "etcdctl"),
         rf"{_LINE}(?:-[A-Za-z]{{0,8}}[uU]|--(?:proxy-)?user)(?:\s*=)?\s*"
         + r"['\"]?(?!\d+:\d+(?!\S))[^\s:'\"]+:",
     ),
@@ -62,6 +72,7 @@ _NETRC = re.compile(
 _PIPED = re.compile(
     rf"(?P<head>\b(?:echo|printf)\s+(?:-n\s+)?){_ARGUMENT}"
     r"(?=['\"]?\s*\|[^\n|]{0,200}(?:\s--(?:password-stdin|stdin|passphrase-fd)|"
+    r"\b(?:kinit|chpasswd|gcloud\s+secrets)\b|"
     r"\bsudo(?:\s+-\w+(?:\s+\w+)?){0,3}?\s+-\w{0,8}S\b))"
 )
 # host:port:database:user:password of PostgreSQL's file of passwords

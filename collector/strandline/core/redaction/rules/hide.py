@@ -11,7 +11,7 @@ from .addresses import hide_in_addresses
 from .commands import PROGRAMS, hide_in_commands
 from .inserted import hide_inserted
 from .named import hide_named
-from .names import WORDS
+from .names import WORDS, has_short_word
 from .parentheses import CALLS, hide_in_parentheses
 from .sql import Part, outline_of
 from .tokens import hide_tokens
@@ -20,7 +20,7 @@ PASSES = 5
 _STEPS = (hide_in_parentheses, hide_inserted, hide_in_commands, hide_named)
 _SIGN = re.compile(r"[\s('\"=<:/]")
 # A text without any of these has nothing for the steps behind the addresses.
-_HINTS = (*WORDS, *CALLS, *PROGRAMS, "@")
+_HINTS = (*WORDS, *CALLS, *map(str.lower, PROGRAMS), "@")
 
 
 def hide(text: str, gone: str) -> str:
@@ -45,7 +45,7 @@ def _hide_once(text: str, gone: str, *, is_part: bool = False) -> str:
     if not _SIGN.search(text):  # a name
         return text
     lowered = text.lower()
-    if not any(hint in lowered for hint in _HINTS):
+    if not any(hint in lowered for hint in _HINTS) and not has_short_word(lowered):
         return text
     outline = outline_of(text, is_part=is_part)
     if outline.parts:

@@ -55,8 +55,9 @@ def _secret_literals(text: str, at: int, columns: list[str]) -> tuple[list[re.Ma
                 return literals, lexeme.end()
         elif sign == ",":
             column += depth == 1
-        elif depth == 1 and column < len(columns) and _is_secret(columns[column], sign[1:-1]):
-            literals.append(lexeme)
+        elif column < len(columns) and _is_secret(columns[column], sign[1:-1]):
+            if depth == 1 or is_generated(sign[1:-1]):
+                literals.append(lexeme)
     return literals, len(text)
 
 

@@ -3,12 +3,13 @@
 import re
 from typing import NamedTuple
 
-from .names import LONGEST, WORDS, ends_as_secret, strength_of
+from .names import LONGEST, SHORT_WORDS, WORDS, ends_as_secret, has_short_word, strength_of
 from .sql import Outline
 from .values import Value
 
 _WORD_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
-_ANY_WORD = re.compile("|".join(WORDS))
+_LONG_WORDS = re.compile("|".join(WORDS))
+_ALL_WORDS = re.compile("|".join([*WORDS, SHORT_WORDS]), re.ASCII)
 _WORD = re.compile(r"[\w.-]*", re.ASCII)
 _TAIL = re.compile(
     r"(?P<close>\\{0,63}['\"`])?(?:\s*\]|(?<=['\"])\))?(?P<blank>\s*)"
@@ -20,7 +21,7 @@ _OTHER_NAMES = ("identified", "cookie")  # with forms of their own
 class Mention(NamedTuple):
     """A name at text[start:end] that may be a secret's.
 
-    `name` is the end of it, if it is long, and `strength` is "strong" or "weak". `close` is the
+    `name` is the end of it, if it is long; `strength` is that of `strength_of`. `close` is the
     quote behind the name and `sign` what follows it; `blank` and `gap` are before and behind the
     sign. A value would begin at text[at]. `in_part`: in a literal or comment of SQL.
     """
@@ -62,10 +63,15 @@ class Mention(NamedTuple):
         return bool(self.blank or self.gap)
 
 
-def next_mention(text: str, outline: Outline, at: int) -> Mention | None:
-    """Return the next name of a secret from a place on."""
+def words_of(outline: Outline) -> re.Pattern[str]:
+    """Return the pattern of the words to look for in a text: the short ones take longer."""
+    return _ALL_WORDS if has_short_word(outline.text) else _LONG_WORDS
+
+
+def next_mention(text: str, outline: Outline, at: int, words: re.Pattern[str]) -> Mention | None:
+    """Return the next name of a secret from a place on, found by its words."""
     lowered = outline.text
-    word = _ANY_WORD.search(lowered, at)
+    word = words.search(lowered, at)
     while word:
         start = _start_of_word(lowered, word.start(), at)
         if start == word.start() and word[0] == "key" and start > at and lowered[start - 1] == " ":
@@ -77,7 +83,7 @@ def next_mention(text: str, outline: Outline, at: int) -> Mention | None:
         strength = strength_of(name)
         if strength or any(other in name.lower() for other in _OTHER_NAMES):
             return _mention(text, start, end, strength, outline)
-        word = _ANY_WORD.search(lowered, end)
+        word = words.search(lowered, end)
     return None
 
 

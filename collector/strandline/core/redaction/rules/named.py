@@ -10,15 +10,17 @@ from .bare import (
     braced,
     cookie_entries,
     cookies,
+    guarded,
     mapped,
     number,
     option,
     setting,
     stated,
 )
-from .mentions import Mention, next_mention
+from .mentions import Mention, next_mention, words_of
 from .prose import announced, followed, said
 from .quoted import (
+    aliased,
     annotated,
     argument,
     assigned_text,
@@ -40,6 +42,7 @@ _WAYS = {
         argument,
         labelled,
         tagged,
+        aliased,
         clause,
         annotated,
         juxtaposed,
@@ -49,7 +52,7 @@ _WAYS = {
         followed,
     ),
     "..": (juxtaposed,),
-    ",": (listed, labelled, tagged),
+    ",": (aliased, listed, labelled, tagged),
     ":": (assigned_text, block, annotated, stated, number, tagged),
     "::": (annotated,),
     "->": (assigned_text, mapped),
@@ -71,7 +74,8 @@ def hide_named(text: str, outline: Outline, gone: str) -> str:
     """
     pieces: list[str] = []
     end = at = count = 0
-    while mention := next_mention(text, outline, at):
+    words = words_of(outline)
+    while mention := next_mention(text, outline, at, words):
         count += 1
         if count > MENTIONS:
             return gone
@@ -79,7 +83,8 @@ def hide_named(text: str, outline: Outline, gone: str) -> str:
         for value in _values_of(mention):
             at = max(value.end, at)
             content = text[value.start : value.end]
-            if not content or content.startswith(gone) or is_harmless(content):
+            is_hidden = value.start < end or content.startswith(gone)
+            if not content or is_hidden or is_harmless(content):
                 continue
             # A number in JSON gets the quotes that it did not have.
             is_number = value.start == mention.at and NUMBER.match(content)
@@ -99,6 +104,8 @@ def _values_of(mention: Mention) -> list[Value]:
 def _value_of(mention: Mention) -> Value | None:
     if not mention.strength:
         return cookies(mention) if mention.sign == ":" else clause(mention)
+    if mention.strength == "guarded":
+        return guarded(mention)
     for find in _WAYS[mention.sign[:3] if mention.sign[:2] != ".." else ".."]:
         value = find(mention)
         if value is not None:

@@ -17,23 +17,32 @@ _TOKEN = rf"token(?:(?!s|{_NO_TOKEN})|s{_COUNTING}(?!{_NO_TOKEN}))"
 _SECRET = r"secret(?!ar[iy]|ions?|ive|ly|[ _-]?(?:santa|sauce|menu|agent|level|shopper))"
 _KEY = (
     r"(?:private|secret|shared|ssh|sign(?:ing)?|storage|access|api|account|(?:en|de)cryption|"
-    r"master|licen[cs]e|hmac|aes|rsa|gpg|pgp|crypto|cipher|deploy|webhook|jwt|auth|"
+    r"master|licen[cs]e|instrumentation|pre-shared|hmac|aes|rsa|gpg|pgp|crypto|cipher|deploy|webhook|jwt|auth|"
     r"fernet|symmetric|subscription|x-[a-z]{1,30})[ ._-]?key"
 )
 _LOGIN_PASS = (
-    r"(?:db|ssh|become|sudo|smtp|mail|login|user|root|admin|mysql|redis|require)_?pass(?![a-z])|"
-    r"bind_?pw|masterauth"
+    r"(?:db|ssh|key|store|become|sudo|smtp|mail|login|user|root|admin|mysql|redis|require)_?pass(?![a-z])|"
+    r"(?:bind|user|root)_?pw|masterauth"
+)
+_CODE = (
+    r"(?:verification|security|activation|recovery|backup|access|one[._-]?time|2fa|mfa|otp)"
+    r"[ ._-]?code|pin[ -]code"
 )
 _PASS = r"pass(?<![a-z]pass)(?![a-z])|(?-i:Pass(?<=[a-z]Pass)(?![A-Za-z]))"
 # Each says a secret behind any sign.
 _STRONG = (
     rf"{_LOGIN_PASS}|passw(?:or)?[dt]|passphrase|passcode|passkey|pwd|{_SECRET}|{_TOKEN}|"
-    rf"authorization|credential|auth\.user\.info|{_KEY}"
+    rf"authorization|credential|auth\.user\.info|{_KEY}|{_CODE}|kennwort|basicauth"
 )
+# Each is a name of something else as often: its value must look like a secret.
+_SHORT = r"(?:pin|t?otp|mfa|2fa|cvv|cvc|psk|jwt|salt|creds)"
+_PHRASE = r"sess(?:ion)?_?id|assertion|code_verifier|samlresponse|community_string"
+_GUARDED = rf"(?<![a-z]){_SHORT}(?![a-z])|{_PHRASE}"
 # Each says a secret only before an equals sign.
 _WEAK = rf"{_PASS}|(?<![a-z])pw(?![a-z\d])|signature|auth(?<![a-z]auth)(?![\w-])|\bsas(?![\w-])"
 
 _STRONG_NAME = re.compile(_STRONG, _FLAGS)
+_GUARDED_NAME = re.compile(_GUARDED, _FLAGS)
 _WEAK_NAME = re.compile(_WEAK, _FLAGS)
 _SECRET_NAME = re.compile(
     rf"{_STRONG}|{_WEAK}|passw|cookie|jaas|keytab|auth(?!or(?!iz)|enticationtype)|\bsas\b", _FLAGS
@@ -48,15 +57,24 @@ _SECRET_COLUMN = re.compile(
 _ABOUT = re.compile(
     r"[._-](?:at|on|date|time|timestamp|count|length|len|size|type|kind|format|policy|status|"
     r"state|expir\w*|ttl|version|enabled|required|rotat\w+|changed|reset\w*|attempts?|failures?|"
-    r"providers?|mode|method|algorithm|arn|scope|"
-    r"(?<=secret.)name|(?<=credential.)name|(?<=credentials.)name)\Z",
+    r"providers?|mode|method|algorithm|arn|scope|file|path|age|encryption|"
+    r"(?<=secret.)name|(?<=credential.)name|(?<=credentials.)name)\Z|"
+    r"(?-i:[a-z](?:Provider|Mechanism|Policy|Type)s?)\Z",
     _FLAGS,
 )
-# Every name of a secret contains one of these.
+# Every name of a secret contains one of these, or one of `SHORT_WORDS`.
 WORDS = (
     *("pass", "pw", "token", "secret", "signature", "auth", "credential", "cookie"),
-    *("identified", "sas", "key"),
+    *("identified", "sas", "key", "kennwort"),
 )
+_SHORT_PARTS = (
+    *("pin", "otp", "mfa", "2fa", "cvv", "cvc", "psk", "jwt", "salt", "creds", "code"),
+    *("assertion", "sessid", "sessionid", "session_id", "saml", "community_string"),
+)
+SHORT_WORDS = rf"{_CODE}|{_GUARDED}"
+_SHORT_WORDS = re.compile(SHORT_WORDS, _FLAGS)
+# The same without look-around
+SUSPICIOUS_WORDS = rf"(?:^|[^a-z]|\\[nrtf]){_SHORT}(?:[^a-z]|$)|{_PHRASE}|{_CODE}"
 
 
 @lru_cache(maxsize=10_000)
@@ -71,18 +89,38 @@ def is_secret(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None and not _is_about(name)
 
 
+def has_short_word(lowered: str) -> bool:
+    """Return whether a text has one of the short words, which are parts of many others."""
+    return (
+        any(word in lowered for word in _SHORT_PARTS) and _SHORT_WORDS.search(lowered) is not None
+    )
+
+
+@lru_cache(maxsize=10_000)
+def is_guarded(name: str) -> bool:
+    """Return whether a value of that name is a secret if it looks like one."""
+    return _GUARDED_NAME.search(name) is not None and not _is_about(name)
+
+
 @lru_cache(maxsize=10_000)
 def strength_of(name: str) -> str:
-    """Return "strong", "weak" (a secret only before an equals sign) or "" for a name in a text.
+    """Return how sure it is that a name in a text is a secret's, or "".
+
+    A "strong" name is one behind any sign, a "weak" one only before an equals sign, and a
+    "guarded" one only with a value that looks like a secret.
 
     >>> strength_of("DB_PASSWORD"), strength_of("user_auth"), strength_of("token_type")
     ('strong', 'weak', '')
+    >>> strength_of("otp"), strength_of("spin")
+    ('guarded', '')
     """
     if _is_about(name):
         return ""
     if _STRONG_NAME.search(name):
         return "strong"
-    return "weak" if _WEAK_NAME.search(name) else ""
+    if _WEAK_NAME.search(name):
+        return "weak"
+    return "guarded" if _GUARDED_NAME.search(name) else ""
 
 
 @lru_cache(maxsize=10_000)

@@ -16,6 +16,7 @@ CALLS = (
     *("options", "properties", "with", "encryption", "crypt", "hmac", "s3", "gcs", "oss", "cosn"),
     *("iceberg", "deltalake", "hudi", "mysql", "postgresql", "mongodb", "remote", "azureblob"),
     *("redis", "connect", "login", "logon", "authenticate"),
+    *("fernet", "keyspec", "jwt.", "credential"),
 )
 
 _BLANKS = " \t\r\n\f\v"
@@ -25,12 +26,14 @@ _QUERY = re.compile(r"\s*select\b")
 _ENCRYPTION = re.compile(
     r"(?:try_)?aes_(?:en|de)crypt|des_(?:en|de)crypt|(?:en|de)crypt(?:_\w+|by\w+|raw)?|crypt|"
     r"pgp_(?:sym|pub)_(?:en|de)crypt(?:_bytea)?|hmac(?:_?(?:md5|sha\d+))?|encrypt_literal|(?:en|"
-    r"de)code_with_key"
+    r"de)code_with_key|fernet|secretkeyspec"
 )
 # Functions and engines of ClickHouse
 _STORAGE = re.compile(r"s3(?:cluster|queue)?|gcs|oss|cosn|iceberg(?:s3)?|deltalake|hudi")
 _SERVER = re.compile(r"mysql|postgresql|mongodb|remote(?:secure)?|azureblobstorage|redis")
 # Pairs of a user and a password: `auth=(..)`, `HTTPBasicAuth(..)`, `getConnection(url, ..)`
+_KEYED = re.compile(r"hmac\.new|jwt\.(?:en|de)code")
+_CREDENTIAL = re.compile(r"\w+credentials?(?:\.create)?")
 _LOGIN = re.compile(r"\w*auth|\w+(?:authentication|credentials)|getconnection")
 # Calls that may take anything else, as `page.login("Sign in", "Home")` does
 _LOGIN_OR_OTHER = re.compile(r"login|logon|authenticate")
@@ -70,7 +73,7 @@ _TYPE = re.compile(
     re.IGNORECASE,
 )
 _MODE = re.compile(
-    r"gcm|cbc|ecb|ctr|pkcs|default|none|md5|sha-?\d{1,3}|aes(?:-?\w{1,8}(?:/\w+(?::\w+)?)*)?|bf|"
+    r"[hrep]s\d{3}|gcm|cbc|ecb|ctr|pkcs|default|none|md5|sha-?\d{1,3}|aes(?:-?\w{1,8}(?:/\w+(?::\w+)?)*)?|bf|"
     r"hex|base64|utf-?8|[yMdHhmsS:/ T.-]{4,30}|",
     re.IGNORECASE,
 )
@@ -120,13 +123,15 @@ def _hiding_for(outline: Outline, opening: int) -> Hiding | None:
     word = name.rpartition(".")[2]
     if word == "options" or _LIST.fullmatch(name):
         return None if _QUERY.match(outline.text, opening + 1) else _hide_options
-    if _ENCRYPTION.fullmatch(word):
+    if _ENCRYPTION.fullmatch(word) or _KEYED.fullmatch(name):
         return _hider_of(_keys)
     if _STORAGE.fullmatch(name):
         return _hider_of(_storage_keys)
     if _SERVER.fullmatch(name):
         return _hider_of(_server_password)
     if opening < outline.sql:
+        if _CREDENTIAL.fullmatch(name):
+            return _hider_of(_last_generated, by_place=True)
         if _LOGIN.fullmatch(word):
             return _hider_of(_login_password)
         if _LOGIN_OR_OTHER.fullmatch(word):
@@ -257,12 +262,17 @@ def _login_password(literals: list[str]) -> Iterable[int]:
     """
     if len(literals) == 1:
         return (0,) if is_generated(literals[0]) else ()
-    has_server = len(literals) > 2 and ("://" in literals[0] or _HOST.fullmatch(literals[0]))
+    has_server = len(literals) > 2 and (":" in literals[0] or _HOST.fullmatch(literals[0]))
     number = 2 if has_server else 1
     has_more = len(literals) > number + 1 + (not has_server)  # behind it a database may stand
     if has_more or len(literals) <= number or is_harmless(literals[number]):
         return ()
     return (number,)
+
+
+def _last_generated(literals: list[str]) -> Iterable[int]:
+    """Choose the last literal of `ClientSecretCredential(..)` if it was generated."""
+    return (len(literals) - 1,) if literals and is_generated(literals[-1]) else ()
 
 
 def _generated_password(literals: list[str]) -> Iterable[int]:

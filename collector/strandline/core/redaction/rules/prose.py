@@ -8,13 +8,16 @@ from .values import Value, is_generated, is_mixed, quoted_at, word_at
 
 _SAYS = re.compile(
     r"['\"]?(?:\s{1,5}(?:for|of)(?:\s{1,5}[\w@.'\"-]{1,100}){1,3}?|\s{1,5}value)?"
-    r"\s{1,5}(?:(?:is|was|are|equals|reads)(?:\s{1,5}(?:now|(?:re)?set\s{1,5}to|(?:changed|rotated)\s{1,5}to))?|"
-    r"ha[sd]\s{1,5}value|(?:provided|given|used|supplied)(?=\s{0,5}:)|"
+    r"\s{1,5}(?:(?:is|was|are|has\s{1,5}been|equals|reads)(?:\s{1,5}(?:now|(?:re)?set\s{1,5}to|(?:changed|rotated)\s{1,5}to))?|"
+    r"ha[sd]\s{1,5}value|changed\s{1,5}from\s{1,5}\S{1,100}\s{1,5}to|(?:provided|given|used|supplied)(?=\s{0,5}:)|"
     r"to(?=\s{1,5}(?:['\"]|[^\s:]{0,100}\d)))\s{0,5}:?\s{1,5}",
     re.IGNORECASE,
 )
-# A temporary password is generated for root@localhost: x
-_ANNOUNCES = re.compile(r"(?:\s{1,5}[\w@.'\"-]{1,100}){1,8}?:\s{1,5}")
+# A temporary password is generated for root@localhost: x; the password you entered (x)
+_ANNOUNCES = re.compile(
+    r"(?:(?:\s{1,5}[\w@.,'\"-]{1,100}){1,8}?:\s{1,5}|(?:\s{1,5}[\w@.'-]{1,100}){0,4}?\s{1,5}[\[(<])"
+)
+_LEVEL = re.compile(r"\(|\d\s{1,5}")  # (x) and, of routers, `secret 5 x`
 _SENTENCE_END = re.compile(r"\s*(?:[.,;:!?)\]\r\n]|\Z)")
 _SNAKE_CASE = re.compile(r"[a-z]+(?:_[a-z0-9]+)+", re.IGNORECASE)
 _KNOWN_FORMAT = re.compile(
@@ -58,9 +61,10 @@ def said(mention: Mention) -> Value | None:
 
 def followed(mention: Mention) -> Value | None:
     """Find `log in with password x` and `USER ann PASS x`, with a generated value."""
-    if mention.in_sql or mention.close or not mention.blank:
+    if mention.in_sql or mention.close or not mention.blank or mention.before(1) == "=":
         return None
-    value = word_at(mention.text, mention.at + mention.text.startswith("(", mention.at))
+    level = _LEVEL.match(mention.text, mention.at)
+    value = word_at(mention.text, level.end() if level else mention.at)
     if value is None:
         return None
     content = mention.content(value).rstrip(".:!?")

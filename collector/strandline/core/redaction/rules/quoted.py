@@ -7,7 +7,7 @@ import re
 
 from .mentions import Mention, is_complaint
 from .names import is_secret, is_secret_column
-from .values import Value, bare_at, is_generated, quoted_at, word_at
+from .values import Value, bare_at, is_generated, is_mixed, quoted_at, word_at
 
 _FLAGS = re.IGNORECASE | re.ASCII
 _PREDICATE = re.compile(
@@ -121,8 +121,10 @@ def listed(mention: Mention) -> Value | None:
     return value if is_pair else None
 
 
-_LABEL = re.compile(r"(?<![\w.-])(\\*['\"])?(?:name|key)\1?\s*[:=]\s*\\*['\"]\Z", _FLAGS)
-_LABELLED = re.compile(r"[\s,;]+(\\*['\"])?val(?:ue)?\\*['\"]?\s*[:=]\s*", _FLAGS)
+_LABEL = re.compile(
+    r"(?<![\w.-])(\\*['\"])?(?:parameter_?)?(?:name|key)\1?\s*[:=]\s*\\*['\"]\Z", _FLAGS
+)
+_LABELLED = re.compile(r"[\s,;]+(\\*['\"])?(?:parameter_?)?val(?:ue)?\\*['\"]?\s*[:=]\s*", _FLAGS)
 _LINE_LABEL = re.compile(r"(?<![\w.-])(?:name|key):[ \t]+(?:\\*['\"])?\Z", _FLAGS)
 _LINE_VALUE = re.compile(
     r"[ \t]*(?:\r?\n|(?:\\+r)?\\+n)[ \t]*val(?:ue)?:[ \t]+(?:\\{0,63}\")?"
@@ -146,6 +148,23 @@ def labelled(mention: Mention) -> Value | None:
         line = _LINE_VALUE.match(mention.text, behind)
         return Value(line.start("value"), line.end(), line.end()) if line else None
     return None
+
+
+_ALIASED = re.compile(
+    r"[(,\s]N?'(?P<value>[^'\\]{1,200})'\s{1,20}(?:AS\s{1,20})?[`\"\[]?\Z", _FLAGS
+)
+
+
+def aliased(mention: Mention) -> Value | None:
+    """Find the generated literal that SQL names a secret: `SELECT 'x' AS password`."""
+    if not mention.in_sql or not mention.is_strong or not is_secret_column(mention.name):
+        return None
+    before = mention.before(300)
+    literal = _ALIASED.search(before)
+    if literal is None or not is_generated(literal["value"]):
+        return None
+    start, end = (mention.start - len(before) + place for place in literal.span("value"))
+    return Value(start, end, mention.end)
 
 
 _TAG = re.compile(r"<(?P<label>(?:name|key)>\s*)?(?:[\w.-]+:)?\Z", _FLAGS)
@@ -234,5 +253,6 @@ def juxtaposed(mention: Mention) -> Value | None:
     content = mention.content(value)
     if mention.name.lower() in ("token", "tokens"):  # of a parser: near token 'FROM'
         return value if len(content) >= 8 and is_generated(content) else None
-    is_name = is_secret(content) and not is_generated(content)  # secret "db-password"
+    is_generated_name = is_mixed(content) or (is_generated(content) and "-" not in content)
+    is_name = is_secret(content) and not is_generated_name  # secret "db-password"
     return None if is_name else value

@@ -31,7 +31,7 @@ TOKENS = (
     (("shpat_", "shpss_", "shpca_"), r"[0-9a-fA-F]{16,}", 16),
     (("AGE-SECRET-KEY-", "NRAK-"), r"[A-Z0-9]{20,}", 20),
 )
-_SCHEMES = ("Bearer", "bearer", "BEARER", "Basic", "basic", "BASIC")
+_SCHEMES = ("Bearer", "bearer", "BEARER", "Basic", "basic", "BASIC", "NTLM", "Negotiate")
 _AFTER_SCHEME = r"\s+(?=[\w+/=.~-]*\d)[\w+/=.~-]{16,}"
 
 
@@ -43,6 +43,15 @@ def _pattern(beginning: str, rest: str) -> re.Pattern[str]:
 
 _PATTERNS = [(word, _pattern(word, rest)) for words, rest, _ in TOKENS for word in words]
 _PATTERNS += [(scheme, _pattern(scheme, _AFTER_SCHEME)) for scheme in _SCHEMES]
+# AUTH of SMTP and Redis, and the parameters of schemes that sign
+_AUTH = re.compile(
+    r"\bAUTH\s{1,5}(?:PLAIN|LOGIN|default)\s{1,5}(?=\S{0,200}\d)(?P<value>[\w+/=.~!@#$%^&*-]{6,})"
+)
+_SIGNED = re.compile(
+    r"\b(?:Digest|Hawk|OAuth)\s{1,5}"
+    r"(?P<value>(?:\w{1,60}=(?:\\*\"[^\"\\]*\\*\"|[\w+/=.~!@#$%^&*-]+)(?:,\s{0,5})?)+)"
+)
+_IN_SCHEMES = {"AUTH": _AUTH, "Digest": _SIGNED, "Hawk": _SIGNED, "OAuth": _SIGNED}
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"(?P<body>(?:[^-]+|-(?!----(?:BEGIN|END) ))*)"
@@ -58,7 +67,7 @@ HINTS = "|".join(
         for words, _, least in TOKENS
         for word in words
     ]
-    + [r"(?:bearer|basic)(?:[ \t\n\r\f\v]|\\[nrtf])"]
+    + [r"(?:bearer|basic|ntlm|negotiate|auth|digest|hawk|oauth)(?:[ \t\n\r\f\v]|\\[nrtf])"]
 )
 
 
@@ -71,6 +80,9 @@ def hide_tokens(text: str, gone: str) -> str:
     for beginning, pattern in _PATTERNS:
         if beginning in text:
             text = pattern.sub(lambda _: gone, text)
+    for word, pattern in _IN_SCHEMES.items():
+        if word in text:
+            text = pattern.sub(lambda match: match[0].removesuffix(match["value"]) + gone, text)
     if "PRIVATE KEY" in text:
         text = _PRIVATE_KEY.sub(lambda key: gone if _is_key(key) else key[0], text)
     return text

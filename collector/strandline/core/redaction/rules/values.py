@@ -12,8 +12,12 @@ class Value(NamedTuple):
     after: int
 
 
-# N'..' of SQL Server, E'..' of PostgreSQL, f'..' of Python, PASSWORD('..') of MySQL
-_PREFIX = re.compile(r"(?:PASSWORD\s*\(\s*)?(?:[NEXBRF]|U&?)?(?=\\*['\"$])", re.IGNORECASE)
+# N'..' of SQL Server, E'..' of PostgreSQL, f'..' of Python, @".." of C#, PASSWORD('..') of MySQL
+_PREFIX = re.compile(
+    r"(?:(?:PASSWORD|MD5|SHA\d*|(?:BCRYPT|ARGON2|HASH)\w{0,20}|CRYPT|SECRETSTR|SECRET)\s*\(\s*){0,3}"
+    r"(?:[NEXBRF@]|U&?)?(?=\\*['\"$])",
+    re.IGNORECASE,
+)
 _OPENING = re.compile(r"(?P<slashes>\\*)(?P<quote>['\"])|(?P<dollars>\$\w{0,60}\$)")
 # JSON in a JSON string: one backslash before a quote, one level deeper three, then seven
 _DEEPEST = 63
@@ -42,8 +46,9 @@ _HARMLESS = re.compile(
     # flags
     r"yes|no|true|false|null|none|y|n|t|f|on|off|[01?]|(?:en|dis)abled|(?:in)?active|"
     r"(?:in)?valid|expired|revoked|pending|unknown|missing|required|optional|default|set|unset|"
+    r"granted|denied|failed|kerberos|gssapi|ldap|scram-sha-\d{1,3}|"
     # masks and placeholders
-    r"\*+|masked|hidden|:\w{1,60}|\$\d{1,3}|%s|%\(\w{1,60}\)s|\$\{\w{1,60}\}|"
+    r"\*+|[\[<(]?(?:masked|hidden)[\])>]?|!(?:vault|secret|ref|sub|env)|:\w{1,60}|\$\d{1,3}|%s|%\(\w{1,60}\)s|\$\{\w{1,60}\}|"
     r"\{\{[^{}'\"]{1,60}(?:'[\w.-]{1,60}'|\"[\w.-]{1,60}\")?[^{}'\"]{0,60}\}\}|"
     # patterns
     r"%|\(?(?:\[(?:\^|[A-Za-z0]-|\\)|\\{1,4}[sSwWdD][+*{]|\.[*+])[\s\S]{0,60}",
@@ -92,6 +97,15 @@ def is_mixed(content: str) -> bool:
     if _BASE64.fullmatch(content):
         return True
     return len(content) >= 6 and _MIXED.fullmatch(content) is not None
+
+
+def is_code(content: str) -> bool:
+    """Return whether a word may be a PIN, a code or a password.
+
+    >>> is_code("4711"), is_code("hunter2"), is_code("13"), is_code("Erlang/OTP")
+    (True, True, False, False)
+    """
+    return is_mixed(content) or (len(content) >= 4 and content.isdigit())
 
 
 def quoted_at(text: str, at: int) -> Value | None:
