@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -307,6 +308,22 @@ def test_retire_accepts_stopped_jobs_only(strandline: Strandline) -> None:
     assert strandline("versions", "bank.credits")[1] == (
         "  bank.credits  snapshot c3  barrier 3 of group bank, nothing newer"
     )
+
+
+def test_retire_accepts_a_job_that_is_lost_though_no_server_noted_it(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = make_engine(database_url)
+    with running(engine) as server:
+        start = started("ingest", 0, [], ["bank.transfers"], group="bank")
+        start["run"]["facets"]["strandline_heartbeat"] = facet({"timeoutSeconds": 60})
+        server.post(start)
+    engine.dispose()
+    in_two_minutes = time.time() + 120
+    monkeypatch.setattr(time, "time", lambda: in_two_minutes)
+
+    assert main(["retire", "ingest", "--database-url", database_url], {}) == 0
+    assert capsys.readouterr().out.startswith("ingest is retired")
 
 
 def test_tables_are_shown_by_their_catalog_names(

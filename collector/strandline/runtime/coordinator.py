@@ -63,8 +63,9 @@ def attend(
         anything = bool(_retired(model, intervals, now))
         requests = _snapshots_asked(model)
     with read_from(engine) as connection:
-        over = {(id_of("job", *fact.job), fact.run) for fact in _over(connection, running, now)}
+        ends = runs_over(connection, running, now)
         heads, times = heads_of(connection, roots), commit_times(connection, requests)
+    over = {(id_of("job", *end.job), end.run) for end in ends}
     with follower.model() as model:
         anything |= bool(_cuts(model, heads, times, intervals, now))
     if not (anything or over):
@@ -74,7 +75,7 @@ def attend(
         still = {key: place for key, place in _running(model).items() if key in over}
         newest = heads_of(connection, _roots_to_cut(model, intervals, now))
         times = commit_times(connection, _snapshots_asked(model))
-        facts: list[Fact] = [*_over(connection, still, now), *_retired(model, intervals, now)]
+        facts: list[Fact] = [*runs_over(connection, still, now), *_retired(model, intervals, now)]
         facts += _cuts(model, newest, times, intervals, now)
         return facts, len(facts)
 
@@ -89,7 +90,7 @@ def _running(model: Model, turn: int | None = None) -> Runs:
     return {(id_of("job", *place.job), place.run): place for place in places}
 
 
-def _over(connection: Connection, running: Runs, now: float) -> list[RunEnded]:
+def runs_over(connection: Connection, running: Runs, now: float) -> list[RunEnded]:
     """Return the runs of tracked jobs that are over, though the fact log does not say so.
 
     They were lost, ended with a run above them, or their end was stored but not noted in the log.

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from strandline.cli.models import job_called, store_of, tell
+from strandline.core.openlineage.names import id_of
 from strandline.core.versions.facts import Fact, Job, JobRetired, Table
 from strandline.core.versions.model import Model
 from strandline.errors import RefusedError
+from strandline.runtime.coordinator import runs_over
 from strandline.settings import Settings
 
 
@@ -19,11 +21,17 @@ def run(options: Namespace, settings: Settings) -> int:
     """Retire the job, unless it runs."""
 
     def decide(
-        _: Connection, model: Model, now: float
+        connection: Connection, model: Model, now: float
     ) -> tuple[Sequence[Fact], tuple[Job, list[Table]]]:
         job = job_called(model, options.job)
         place = model.places.get(job)
-        if place is not None and place.ended is None and not options.even_if_running:
+        if (
+            place is not None
+            and place.ended is None
+            and not options.even_if_running
+            # A silent run is over at once; a server notes it later, if one is up at all.
+            and not runs_over(connection, {(id_of("job", *job), place.run): place}, now)
+        ):
             raise RefusedError(
                 f"{job[1]} is running (run {place.run}); stop it first, or pass --even-if-running",
                 "running",
