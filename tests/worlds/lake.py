@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from strandline_spark.consistency.table_history import Point, TableHistory
 from strandline_spark.consistency.table_identity import Identities
+from strandline_spark.formats.iceberg.datasets import was_empty
 
 JSON = dict[str, Any]
 PRODUCER = "https://github.com/strandline/strandline/tests"
@@ -197,6 +198,8 @@ def _events(
 ) -> Iterator[JSON]:
     points = [point for point in lake.points(table) if point.barrier is not None]
     place = str(lake.folder / ("streams" if reads else "ck") / table)
+    snapshots = lake.spark.table(f"{lake.name(table)}.snapshots").collect()
+    on_empty = {str(one["snapshot_id"]) for one in snapshots if was_empty(one["summary"])}
     for point in points:
         facet: JSON = {
             "group": group,
@@ -222,6 +225,8 @@ def _events(
             "barrierId": point.barrier,
             "committedAt": _at(point),
         }
+        if point.snapshot_id in on_empty:
+            made["wasEmpty"] = True
         yield {
             "eventType": "START" if point is points[0] else "RUNNING",
             "eventTime": _at(point),
