@@ -213,18 +213,27 @@ def test_killed_broker_or_archiver_loses_and_duplicates_no_event(tmp_path: Path,
                 servers, records[2 * third :]
             )  # the archiver is killed in whatever it does with them
 
-        with archiver.started() as process:
-            wait_until(
-                lambda: len(archived(tmp_path)) == len(records) or process.poll() is not None,
-                SECONDS,
-            )
-            process.terminate()
-            _, err = process.communicate(timeout=SECONDS)
+        code, err = caught_up(archiver, tmp_path, len(records))
+        if "KafkaMicroBatchStream.metrics" in err and "started again, it goes on there" in err:
+            # Spark's Kafka source fails once, after it has done the micro-batch that a kill cut off.
+            code, err = caught_up(archiver, tmp_path, len(records))
 
-    assert process.returncode == 0, err
+    assert code == 0, err
     assert "Traceback" not in err
     assert sorted(archived(tmp_path)) == sorted(map(content_hash, records))
     assert (f"kafka://{servers} lineage", f"file {tmp_path}/archive") in edges(archiver)
+
+
+def caught_up(archiver: SparkProgram, folder: Path, records: int) -> tuple[int, str]:
+    """Run the archiver until it has ended or archived all records, and stop it.
+
+    Its exit code and what it printed.
+    """
+    with archiver.started() as process:
+        wait_until(lambda: len(archived(folder)) == records or process.poll() is not None, SECONDS)
+        process.terminate()
+        _, err = process.communicate(timeout=SECONDS)
+    return process.returncode, err
 
 
 def edges(archiver: SparkProgram) -> set[tuple[str, str]]:
