@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.waiting import wait_until
+from strandline.cli import main
 from strandline.demo.processes import processes
 from strandline.errors import DemoError
 
@@ -75,6 +76,27 @@ def test_failed_process_is_reported_with_its_last_lines(tmp_path: Path) -> None:
     assert (
         str(told.value)
         == f"credits ended with code 3; {tmp_path / 'credits.log'}:\n    no such table"
+    )
+
+
+def test_demo_that_fails_prints_the_lines_of_the_log_as_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing = [sys.executable, "-c", "print('an error\\n\\tat line 7'); raise SystemExit(3)"]
+
+    def run(options: object, settings: object) -> int:
+        with processes(tmp_path) as started:
+            started.start("credits", failing, tmp_path, {}).process.wait(30)
+            started.check()
+        return 0
+
+    monkeypatch.setattr("strandline.cli.commands.demo.run", run)
+
+    assert main(["demo"], {}) == 1
+    assert capsys.readouterr().err == (
+        f"strandline: credits ended with code 3; {tmp_path / 'credits.log'}:\n"
+        "    an error\n"
+        "            at line 7\n"
     )
 
 

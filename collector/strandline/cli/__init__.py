@@ -11,7 +11,7 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 from strandline import __version__
@@ -19,13 +19,14 @@ from strandline.cli.command import Command
 from strandline.cli.declarations import COMMANDS, GROUPS
 from strandline.errors import (
     AmbiguousError,
+    DemoError,
     NotFoundError,
     ParameterError,
     QuestionError,
     SettingsError,
     StrandlineError,
 )
-from strandline.escaping import escaped
+from strandline.escaping import escaped, escaped_lines
 
 EPILOG = (
     "Every setting is also STRANDLINE_NAME in the environment or in ./.env; "
@@ -55,7 +56,9 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     except SettingsError as error:
         return _tell(*error.faults, code=2)
     except StrandlineError as error:
-        return _tell(problem_of(error), code=2 if isinstance(error, USED_WRONGLY) else 1)
+        in_lines = isinstance(error, DemoError)  # the last lines of a log
+        code = 2 if isinstance(error, USED_WRONGLY) else 1
+        return _tell(problem_of(error), code=code, escape=escaped_lines if in_lines else escaped)
     except (
         UnicodeEncodeError
     ) as error:  # bytes of an argument that are no text stand for themselves until they are used
@@ -200,7 +203,7 @@ def _refusal_of_database(error: Exception) -> str | None:
     return lines[0] if lines else type(error).__name__
 
 
-def _tell(*problems: str, code: int) -> int:
+def _tell(*problems: str, code: int, escape: Callable[[str], str] = escaped) -> int:
     for problem in problems:
-        print(f"strandline: {escaped(problem)}", file=sys.stderr)
+        print(f"strandline: {escape(problem)}", file=sys.stderr)
     return code

@@ -48,7 +48,7 @@ class DemoProcess:
 
     def last_lines(self, count: int = 15) -> str:
         """The end of its output, indented."""
-        lines = self.output().splitlines()[-count:]
+        lines = self.output().expandtabs().splitlines()[-count:]
         return "\n".join(f"    {line}" for line in lines) or "    (it wrote nothing)"
 
     def check(self) -> None:
