@@ -188,6 +188,30 @@ def test_operations_have_names_and_answers_that_programs_can_use(bank_client: ht
     assert json.dumps(document).count("#/components/schemas/Problem") > len(operations)
 
 
+def test_answers_have_models_whose_names_differ(bank_client: httpx.Client) -> None:
+    """Client generators name a class after the title of a model, and drop one of two of a name."""
+    document = bank_client.get("../../openapi.json").json()
+    models = document["components"]["schemas"]
+    answers = {
+        path: content["application/json"]["schema"]
+        for path, methods in document["paths"].items()
+        for operation in methods.values()
+        for status, answer in operation["responses"].items()
+        if status == "200" and "application/json" in (content := answer.get("content", {}))
+    }
+
+    free = [
+        path
+        for path, schema in answers.items()
+        if schema.get("type", "object") == "object" and "$ref" not in schema
+    ]
+    assert [name for name in models if name.startswith("strandline")] == []
+    assert {name: model["title"] for name, model in models.items() if name != "Problem"} == {
+        name: name for name in models if name != "Problem"
+    }
+    assert free == ["/openapi.json"]
+
+
 def test_required_parameters_have_valid_examples(bank_client: httpx.Client) -> None:
     document = bank_client.get("../../openapi.json").json()
     reads = [

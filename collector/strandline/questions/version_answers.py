@@ -12,7 +12,7 @@ from strandline.core.versions.strong_weak import Reading, refuse_stale
 from strandline.core.versions.version_answer import answer_versions
 from strandline.errors import RefusedError
 from strandline.questions.reader import Answer, Reader
-from strandline.questions.versions import DelaysQuery, Named, Versions
+from strandline.questions.versions import DelaysQuery, Identifier, Versions
 from strandline.store.sql.engine import read_from
 from strandline.store.versions.answers import version_document
 from strandline.store.versions.delay_answers import delay_answer
@@ -52,7 +52,7 @@ def _refuse_unbounded(
         raise RefusedError(f"{', '.join(others)}: no barrier, so its lag is unknown", "lag")
 
 
-def tables_of(connection: Connection, model: Model, named: Sequence[Named]) -> list[Table]:
+def tables_of(connection: Connection, model: Model, named: Sequence[Identifier]) -> list[Table]:
     """Return the tables that a body names, each once, in its order.
 
     Words about them call them as Spark does.

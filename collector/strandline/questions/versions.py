@@ -40,7 +40,7 @@ class Body(BaseModel):
     )
 
 
-class Named(BaseModel):
+class Identifier(BaseModel):
     """A table or job in a body; what else an answer says of it is not looked at."""
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -53,7 +53,7 @@ class Named(BaseModel):
         return (self.namespace, self.name)
 
 
-Tables = Annotated[list[Named], Field(min_length=1)]
+Tables = Annotated[list[Identifier], Field(min_length=1)]
 
 
 class Versions(Body):
@@ -77,14 +77,14 @@ class Renewal(Body):
 class Compared(Body):
     """Tables to compare."""
 
-    tables: list[Named]
+    tables: list[Identifier]
 
 
 class Declaration(Body):
     """A group with its base tables."""
 
     name: str
-    tables: list[Named]
+    tables: list[Identifier]
 
 
 class Position(Body):
@@ -106,7 +106,7 @@ class Rollback(Body):
     namespace: str
     name: str
     barrier: int
-    lost_state: list[Named] = []
+    lost_state: list[Identifier] = []
     retained_from: int | None = None
 
 

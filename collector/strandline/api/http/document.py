@@ -47,9 +47,24 @@ def openapi_of(routes: Sequence[Route]) -> dict[str, Any]:
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
+    for name, schema in schemas.items():
+        _without_titles(schema)
+        schema["title"] = name  # client generators name their classes so: no two are one
     schemas["Problem"] = PROBLEM
     document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     return document
+
+
+def _without_titles(schema: Any) -> None:
+    """Drop the titles that are made of names which stand beside them."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("title"), str):
+            del schema["title"]
+        for part in schema.values():
+            _without_titles(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            _without_titles(part)
 
 
 def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Operation]]:
@@ -68,6 +83,7 @@ def _tidy(operation: Operation, route: Route) -> None:
     refusal = operation["responses"].get("422", {}).get("content", {})
     if "application/json" in refusal:
         del operation["responses"]["422"]
+    _without_titles(operation["responses"])
     for parameter in operation.setdefault("parameters", []):
         schema = parameter["schema"]
         for option in schema.pop("anyOf", ()):

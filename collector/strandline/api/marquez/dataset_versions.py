@@ -9,8 +9,8 @@ from typing_extensions import TypedDict
 
 from strandline.api.http.route import refused
 from strandline.api.http.session import ReadSession
+from strandline.api.marquez.models import MarquezDatasetVersion
 from strandline.api.marquez.parameters import (
-    JSON,
     D,
     DatasetName,
     NamespaceName,
@@ -38,14 +38,14 @@ Answer = dict[str, Any]
 router = marquez_router()
 
 
-class Versions(TypedDict):
+class DatasetVersions(TypedDict):
     """A page of versions."""
 
-    versions: list[JSON]
+    versions: list[MarquezDatasetVersion]
     totalCount: int
 
 
-@router.get(f"{D}/versions", response_model=Versions, responses=refused(404))
+@router.get(f"{D}/versions", response_model=DatasetVersions, responses=refused(404))
 def list_versions(
     namespace: NamespaceName,
     dataset: DatasetName,
@@ -62,7 +62,9 @@ def list_versions(
         return {"versions": answers, "totalCount": total}
 
 
-@router.get(D + "/versions/{version:name}", response_model=JSON, responses=refused(404))
+@router.get(
+    D + "/versions/{version:name}", response_model=MarquezDatasetVersion, responses=refused(404)
+)
 def get_version(
     namespace: NamespaceName, dataset: DatasetName, version: VersionId, session: ReadSession
 ) -> Answer:

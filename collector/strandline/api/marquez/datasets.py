@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from strandline.api.http.route import refused
 from strandline.api.http.session import AdminSession, ReadSession
+from strandline.api.marquez.models import MarquezDataset
 from strandline.api.marquez.notes import write_notes
 from strandline.api.marquez.parameters import (
     JSON,
@@ -33,7 +34,7 @@ router = marquez_router()
 class Datasets(TypedDict):
     """A page of datasets."""
 
-    datasets: list[JSON]
+    datasets: list[MarquezDataset]
     totalCount: int
 
 
@@ -51,7 +52,7 @@ def list_datasets(
         return {"datasets": datasets, "totalCount": total}
 
 
-@router.get(D, response_model=JSON, responses=refused(404))
+@router.get(D, response_model=MarquezDataset, responses=refused(404))
 def get_dataset(namespace: NamespaceName, dataset: DatasetName, session: ReadSession) -> JSON:
     """Return a dataset, under the name by which it is asked for."""
     with session.connected() as connection:
@@ -68,7 +69,7 @@ def dataset_answer(connection: Connection, requested: RequestedDataset, now: int
     return called(answer | more, requested.namespace, requested.name)
 
 
-@router.delete(D, response_model=JSON, responses=refused(404))
+@router.delete(D, response_model=MarquezDataset, responses=refused(404))
 def delete_dataset(namespace: NamespaceName, dataset: DatasetName, session: AdminSession) -> JSON:
     """Hide a dataset in this API; its events stay."""
     answer = get_dataset(namespace, dataset, session)

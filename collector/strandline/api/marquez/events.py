@@ -31,21 +31,21 @@ class EventsQuery(PageQuery):
     sort_direction: Annotated[Text | None, Field(description="desc or asc")] = None
 
 
-class Events(TypedDict):
+class MarquezEvents(TypedDict):
     """A page of events."""
 
     events: list[JSON]
     totalCount: int
 
 
-@router.get("/events/lineage", response_model=Events)
-@router.get("/events", response_model=Events)
+@router.get("/events/lineage", response_model=MarquezEvents)
+@router.get("/events", response_model=MarquezEvents)
 def list_events(query: Annotated[EventsQuery, InQuery()], session: WholeSession) -> JSON:
     """Run events, the last received first."""
     return _page(session, query, None)
 
 
-@router.get("/events/{namespace:name}", response_model=Events)
+@router.get("/events/{namespace:name}", response_model=MarquezEvents)
 def list_events_within(
     namespace: NamespaceName, query: Annotated[EventsQuery, InQuery()], session: WholeSession
 ) -> JSON:

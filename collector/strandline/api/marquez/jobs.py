@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from strandline.api.http.route import refused
 from strandline.api.http.session import AdminSession, ReadSession, Session
+from strandline.api.marquez.models import MarquezJob, MarquezJobVersion
 from strandline.api.marquez.notes import write_notes
 from strandline.api.marquez.parameters import (
     JSON,
@@ -56,14 +57,14 @@ class JobsQuery(PageQuery):
 class Jobs(TypedDict):
     """A page of jobs."""
 
-    jobs: list[JSON]
+    jobs: list[MarquezJob]
     totalCount: int
 
 
 class JobVersions(TypedDict):
     """The one version that is kept of a job."""
 
-    versions: list[JSON]
+    versions: list[MarquezJobVersion]
     totalCount: int
 
 
@@ -89,7 +90,7 @@ def _page(session: Session, query: JobsQuery, namespace: str | None) -> JSON:
         return {"jobs": [answers[row.id] for row in rows], "totalCount": total}
 
 
-@router.get(J, response_model=JSON, responses=refused(404))
+@router.get(J, response_model=MarquezJob, responses=refused(404))
 def get_job(namespace: NamespaceName, job: JobName, session: ReadSession) -> JSON:
     """Return a job."""
     with session.connected() as connection:
@@ -97,7 +98,7 @@ def get_job(namespace: NamespaceName, job: JobName, session: ReadSession) -> JSO
         return job_answers(connection, [row], session.micros)[row.id]
 
 
-@router.delete(J, response_model=JSON, responses=refused(404))
+@router.delete(J, response_model=MarquezJob, responses=refused(404))
 def delete_job(namespace: NamespaceName, job: JobName, session: AdminSession) -> JSON:
     """Hide a job in this API; its events stay."""
     answer = get_job(namespace, job, session)
@@ -122,7 +123,9 @@ def list_versions(
     }
 
 
-@router.get(J + "/versions/{version:name}", response_model=JSON, responses=refused(404))
+@router.get(
+    J + "/versions/{version:name}", response_model=MarquezJobVersion, responses=refused(404)
+)
 def get_version(
     namespace: NamespaceName, job: JobName, version: VersionId, session: ReadSession
 ) -> JSON:

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from strandline.api.http.route import refused
 from strandline.api.http.session import ReadSession
+from strandline.api.marquez.models import MarquezNamespace
 from strandline.api.marquez.parameters import JSON, N, NamespaceName, PageQuery, marquez_router
 from strandline.api.marquez.shapes.times import time_text
 from strandline.store.marquez.names import namespace_called, namespace_spans, namespaces_page
@@ -18,7 +19,7 @@ router = marquez_router()
 class Namespaces(TypedDict):
     """A page of namespaces by name."""
 
-    namespaces: list[JSON]
+    namespaces: list[MarquezNamespace]
 
 
 NOBODY = "anonymous"  # as Marquez calls the owner of a namespace that came with an event
@@ -32,7 +33,7 @@ def list_namespaces(query: Annotated[PageQuery, InQuery()], session: ReadSession
         return {"namespaces": namespace_answers(connection, page, session.micros)}
 
 
-@router.get(N, response_model=JSON, responses=refused(404))
+@router.get(N, response_model=MarquezNamespace, responses=refused(404))
 def get_namespace(namespace: NamespaceName, session: ReadSession) -> JSON:
     """Return a namespace."""
     with session.connected() as connection:

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from strandline.api.http.route import refused
 from strandline.api.http.session import ReadSession
+from strandline.api.marquez.models import MarquezRun
 from strandline.api.marquez.parameters import (
     JSON,
     Facets,
@@ -40,7 +41,7 @@ class FacetsQuery(Query):
 class Runs(TypedDict):
     """A page of runs."""
 
-    runs: list[JSON]
+    runs: list[MarquezRun]
     totalCount: int
 
 
@@ -66,7 +67,7 @@ def list_runs(
         return {"runs": [answers[id_] for id_ in ids if id_ in answers], "totalCount": total}
 
 
-@router.get("/jobs/runs/{id:name}", response_model=JSON, responses=refused(404))
+@router.get("/jobs/runs/{id:name}", response_model=MarquezRun, responses=refused(404))
 def get_run(run_id: RunId, session: ReadSession) -> JSON:
     """Return a run by its id."""
     with session.connected() as connection:

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from strandline.api.http.route import refused
 from strandline.api.http.session import ReadSession
+from strandline.api.marquez.models import MarquezSource
 from strandline.api.marquez.parameters import JSON, PageQuery, SourceName, marquez_router
 from strandline.api.marquez.shapes.times import time_text
 from strandline.errors import NotFoundError
@@ -19,7 +20,7 @@ router = marquez_router()
 class Sources(TypedDict):
     """A page of sources by name."""
 
-    sources: list[JSON]
+    sources: list[MarquezSource]
     totalCount: int
 
 
@@ -33,7 +34,7 @@ def list_sources(query: Annotated[PageQuery, InQuery()], session: ReadSession) -
     return {"sources": [sources[name] for name in names], "totalCount": len(sources)}
 
 
-@router.get("/sources/{source:name}", response_model=JSON, responses=refused(404))
+@router.get("/sources/{source:name}", response_model=MarquezSource, responses=refused(404))
 def get_source(source: SourceName, session: ReadSession) -> JSON:
     """Return a source."""
     with session.connected() as connection:

@@ -15,6 +15,7 @@ from strandline.api.http.session import (
 )
 from strandline.api.marquez.datasets import get_dataset
 from strandline.api.marquez.jobs import get_job
+from strandline.api.marquez.models import MarquezDataset, MarquezJob
 from strandline.api.marquez.notes import write_notes
 from strandline.api.marquez.parameters import (
     JSON,
@@ -87,7 +88,7 @@ def put_tag(tag: TagName, new: NewTag, session: WholeIngestSession) -> JSON:
     return {"name": tag, "description": new.description}
 
 
-@router.post(OF_DATASET, response_model=JSON, responses=refused(404))
+@router.post(OF_DATASET, response_model=MarquezDataset, responses=refused(404))
 def tag_dataset(
     namespace: NamespaceName, dataset: DatasetName, tag: TagName, session: IngestSession
 ) -> JSON:
@@ -96,7 +97,7 @@ def tag_dataset(
     return get_dataset(namespace, dataset, session)
 
 
-@router.delete(OF_DATASET, response_model=JSON, responses=refused(404))
+@router.delete(OF_DATASET, response_model=MarquezDataset, responses=refused(404))
 def untag_dataset(
     namespace: NamespaceName, dataset: DatasetName, tag: TagName, session: IngestSession
 ) -> JSON:
@@ -105,7 +106,7 @@ def untag_dataset(
     return get_dataset(namespace, dataset, session)
 
 
-@router.post(OF_FIELD, response_model=JSON, responses=refused(404))
+@router.post(OF_FIELD, response_model=MarquezDataset, responses=refused(404))
 def tag_field(
     namespace: NamespaceName,
     dataset: DatasetName,
@@ -121,7 +122,7 @@ def tag_field(
     return get_dataset(namespace, dataset, session)
 
 
-@router.delete(OF_FIELD, response_model=JSON, responses=refused(404))
+@router.delete(OF_FIELD, response_model=MarquezDataset, responses=refused(404))
 def untag_field(
     namespace: NamespaceName,
     dataset: DatasetName,
@@ -134,14 +135,14 @@ def untag_field(
     return get_dataset(namespace, dataset, session)
 
 
-@router.post(OF_JOB, response_model=JSON, responses=refused(404))
+@router.post(OF_JOB, response_model=MarquezJob, responses=refused(404))
 def tag_job(namespace: NamespaceName, job: JobName, tag: TagName, session: IngestSession) -> JSON:
     """Tag a job."""
     write_notes(session, [_of_job(session, namespace, job, tag)])
     return get_job(namespace, job, session)
 
 
-@router.delete(OF_JOB, response_model=JSON, responses=refused(404))
+@router.delete(OF_JOB, response_model=MarquezJob, responses=refused(404))
 def untag_job(namespace: NamespaceName, job: JobName, tag: TagName, session: IngestSession) -> JSON:
     """Take a tag from a job."""
     write_notes(session, [], [_of_job(session, namespace, job, tag)])

@@ -90,6 +90,43 @@ class Kept(TypedDict):
     reasons: list[str]
 
 
+class DelayPart(TypedDict):
+    """A part of a delay: a wait, or the work of a job."""
+
+    table: JSON
+    job: TableName | None
+    kind: str
+    seconds: float
+
+
+class Delay(TypedDict):
+    """The time from a base table to a table at a barrier, and its largest part."""
+
+    barrier: int
+    seconds: float
+    parts: list[DelayPart]
+    bottleneck: DelayPart | None
+
+
+class Staleness(TypedDict):
+    """The first barrier that a table lacks, null if none; how long, and whose it is."""
+
+    barrier: int | None
+    seconds: float
+    localSeconds: float
+    job: TableName | None
+
+
+class Lateness(TableName):
+    """How far a table is behind its base tables."""
+
+    label: str
+    writer: TableName | None
+    blockedBy: list[str]
+    delay: Delay | None
+    staleness: Staleness
+
+
 class Expirable(TableName):
     """Expirable snapshots, and some that are pinned."""
 
@@ -218,7 +255,7 @@ def _decision(model: Model, job: Job, position: Position, timeout: float | None)
     return decide(completed, position.position, overdue, position.max_behind)
 
 
-@router.get("/delays", response_model=JSON, responses=refused(404, 409))
+@router.get("/delays", response_model=Lateness, responses=refused(404, 409))
 def get_delays(query: Annotated[DelaysQuery, InQuery()], session: ReadSession) -> Answer:
     """End-to-end delay and staleness of a table."""
     return delays(session, query)
