@@ -12,7 +12,9 @@ from strandline.store.forgetting.forget import Requester, Subject, forget
 from strandline.store.ingest.job_names import apply_families, planned_families
 from strandline.store.ingest.replay import replay
 from strandline.store.ingest.take import Caches
+from strandline.store.lineage.hidden_nodes import deleted_jobs
 from strandline.store.lineage.lookup import job_called, job_of, node_called
+from strandline.store.lineage.relations import View
 from strandline.store.marquez.annotations import TAG, Author, Note, annotate, annotations_of
 from strandline.store.schema.annotation_tables import DELETED
 from strandline.store.search.finding import JOB_NAME, found_by_name
@@ -156,7 +158,7 @@ def test_jobs_of_a_group_are_refused(engine: Engine) -> None:
     assert PATTERN not in names_of_jobs(engine)
 
 
-def test_tags_go_with_a_job_and_deletions_do_not(engine: Engine) -> None:
+def test_tags_go_with_a_job_and_the_deletion_of_one_day_does_not(engine: Engine) -> None:
     store(engine, HISTORY)
     with engine.begin() as connection:
         for day, name in zip(DAYS, ("gold", "gold", "pii"), strict=True):
@@ -169,6 +171,22 @@ def test_tags_go_with_a_job_and_deletions_do_not(engine: Engine) -> None:
     with engine.connect() as connection:
         assert annotations_of(connection, {joined: joined})[joined].tags == {"": {"gold", "pii"}}
     assert rows(engine, "SELECT DISTINCT entity_id, kind FROM annotations") == [(joined, TAG)]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_joined_job_is_deleted_if_all_that_it_was_are(engine: Engine, count: int) -> None:
+    """HISTORY has jobs of three days, and three streams beside them."""
+    store(engine, HISTORY)
+    ids = [id_of("job", "tests", f"daily_{day}") for day in DAYS]
+    with engine.begin() as connection:
+        for id_ in ids[:count]:
+            annotate(connection, Note(id_, "job", DELETED), Author(NOW))
+    join(engine, PATTERN)
+
+    joined = id_of("job", "tests", PATTERN)
+    with engine.connect() as connection:
+        deleted = deleted_jobs(connection, [joined], View(NOW))
+    assert deleted == ({joined} if count == len(ids) else set())
 
 
 def test_a_joined_job_is_forgotten_under_all_its_names(engine: Engine) -> None:

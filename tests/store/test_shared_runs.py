@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from strandline.cli.commands.lists import RUN_COLUMNS
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.details import job_detail
 from strandline.store.catalog.filters import Filter
@@ -75,6 +76,9 @@ def test_each_job_has_the_run_that_it_reported(
 
     assert runs_of(sqlite_engine) == BOTH
     assert notices(sqlite_engine) == [("first", SHARED_RUN_ID), ("second", SHARED_RUN_ID)]
+    with sqlite_engine.connect() as connection:
+        page = runs_page(connection, None, Filter(), NOW, 100, None)
+    assert {RUN_COLUMNS["REASON"](run) for run in page["items"]} == {SHARED_RUN_ID}
     with sqlite_engine.connect() as connection:
         detail = job_detail(connection, job_of(connection, "tests", "first"), NOW)
     assert detail["writes"] == ["dataset:hive://lake:bank.b"]

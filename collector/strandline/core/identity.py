@@ -14,6 +14,9 @@ from strandline.core.openlineage.names import TableName, names_tables, place_of,
 PATTERN, BY_HAND, SPELLING = "PATTERN", "BY_HAND", "SPELLING"
 # The name that a dataset had before it was renamed.
 RENAMED = "RENAMED"
+# Where that name is another table's now: a dataset of its own stands for what the name meant until
+# the rename. The renamed dataset is also called that (FORMER), and that is for a name (UNTIL).
+FORMER, UNTIL = "FORMER", "UNTIL"
 NO_EVENTS = frozenset((PATTERN, BY_HAND, SPELLING))
 
 
@@ -38,6 +41,15 @@ class Alias(NamedTuple):
     at: int = 0
 
 
+class FormerName(NamedTuple):
+    """What a name meant until its dataset was renamed, as a dataset of its own."""
+
+    former_id: int
+    name_id: int
+    renamed_id: int
+    until: int
+
+
 class Label(NamedTuple):
     """The id of a name's group, and its place."""
 
@@ -55,15 +67,49 @@ def believed(
     told from the renamed one's. So the rename joins nothing, nor does a symlink from before it.
     """
     aliases = list(aliases)
+    former_names = former_names_in(aliases)
     over = {alias[:2] for alias in aliases_used_again(aliases, written)}
-    links = []
+    decided = {(former.renamed_id, former.name_id): former.until for former in former_names}
+    renames = [alias for alias in aliases if alias.type == RENAMED]
+    over |= {alias[:2] for alias in renames if alias.at <= decided.get(alias[:2], -1)}
+    links = [
+        Alias(_meant_at(former.until, former.renamed_id, former_names), former.former_id, FORMER)
+        for former in former_names
+    ]
     for alias in aliases:
+        if alias.type in (FORMER, UNTIL):
+            continue
         is_gone = alias[:2] in over
         if alias.type != RENAMED:
             is_gone |= alias.dataset_id in taken_back
         if alias.type in NO_EVENTS or not is_gone:
             links.append(alias)
     return links
+
+
+def former_names_in(aliases: Iterable[Alias]) -> list[FormerName]:
+    """Return the former names that aliases state, the earliest first."""
+    names: dict[int, int] = {}
+    links: list[Alias] = []
+    for alias in aliases:
+        if alias.type == UNTIL:
+            names[alias.dataset_id] = alias.alias_id
+        elif alias.type == FORMER:
+            links.append(alias)
+    former_names = [
+        FormerName(link.alias_id, names[link.alias_id], link.dataset_id, link.at)
+        for link in links
+        if link.alias_id in names
+    ]
+    return sorted(former_names, key=lambda former: (former.until, former.former_id))
+
+
+def _meant_at(moment: int, name_id: int, former_names: Iterable[FormerName]) -> int:
+    """Return the dataset that a name meant at a moment."""
+    for former in former_names:
+        if former.name_id == name_id and moment < former.until:
+            return former.former_id
+    return name_id
 
 
 def aliases_used_again(aliases: Collection[Alias], written: Mapping[int, int]) -> list[Alias]:
@@ -77,7 +123,7 @@ def aliases_used_again(aliases: Collection[Alias], written: Mapping[int, int]) -
             renames.setdefault(alias.alias_id, []).append(alias)
     users = {name: {name} for name in renames}
     for alias in aliases:
-        if alias.alias_id in renames and alias.type != RENAMED:
+        if alias.alias_id in renames and alias.type not in (RENAMED, FORMER, UNTIL):
             users[alias.alias_id].add(alias.dataset_id)
     used_again = []
     for name, moves in renames.items():
@@ -107,7 +153,12 @@ def _labels_in(
 ) -> dict[int, Label]:
     """Return the labels of the names of one dataset."""
     canonical_id, catalogs = canonical_of(members, linked).id, _catalogs_of(members, linked)
-    called = [name for name in members if name.id in tables or names_tables(name.namespace)]
+    former = {alias.alias_id for alias in linked if alias.type == FORMER}
+    called = [
+        name
+        for name in members
+        if name.id not in former and (name.id in tables or names_tables(name.namespace))
+    ]
     before = {alias.alias_id for alias in linked if alias.type == RENAMED}
     current = [name for name in called if name.id not in before] or called
     return {
@@ -147,6 +198,7 @@ _RANKS = {
     "LOCATION": 0,
     "TABLE": 2,
     RENAMED: 3,
+    FORMER: 3,
 }  # what an alias of that type is: others are 1
 
 

@@ -37,7 +37,7 @@ class ViewsRead:
         """
         stands_for: dict[int, set[int]] = {}
         for source in sources:
-            around = self._around(source)
+            around = self.around(source)
             read = [node for node in around if node not in self.above or node in self.above[node]]
             for node in read or [view for view in around if view in self.below]:
                 stands_for.setdefault(node, set()).add(source)
@@ -72,7 +72,7 @@ class ViewsRead:
                     opened.add(view)
                     reached.append(view)
 
-    def _around(self, source: int) -> list[int]:
+    def around(self, source: int) -> list[int]:
         """Return a dataset and all views above it, the nearest first."""
         around, known = [source], {source}
         for node in around:

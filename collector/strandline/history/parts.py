@@ -19,6 +19,7 @@ from strandline.core.changes.compact import compact, fold_rows, key_of
 from strandline.core.changes.extract import changes_of
 from strandline.core.changes.extraction import Stamp
 from strandline.core.changes.lineage import EventChange
+from strandline.core.changes.memory import NameBefore
 from strandline.core.changes.rows import FOLDS, Change
 from strandline.core.openlineage.events import decoded
 from strandline.core.openlineage.names import DEFAULT_NAMING, Naming
@@ -64,6 +65,7 @@ def parts_of(
     events: Iterable[ArchivedEvent],
     naming: Naming = DEFAULT_NAMING,
     shared_runs: Collection[int] = (),
+    names_before: Iterable[NameBefore] = (),
 ) -> Iterator[Parts]:
     """Yield the rows that events leave, folded as far as they come together.
 
@@ -71,6 +73,7 @@ def parts_of(
     """
     caches = Caches(naming)
     caches.memory.share_runs(shared_runs)
+    caches.memory.learn_names_before(names_before)
     remaining = iter(events)
     while some := list(islice(remaining, AT_ONCE)):
         with no_search_for_cycles():

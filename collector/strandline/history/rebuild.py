@@ -20,9 +20,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import zstandard
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, exists, select
 
+from strandline.core.changes.memory import NameBefore
 from strandline.core.changes.rows import FOLDS
+from strandline.core.identity import RENAMED
 from strandline.core.openlineage.names import Naming, naming_of
 from strandline.errors import RefusedError
 from strandline.history.parts import (
@@ -36,12 +38,14 @@ from strandline.history.parts import (
 )
 from strandline.history.places import frame_at, place_of
 from strandline.history.staged_rows import STAGED_KINDS, begin_staging, move_into_templates, stage
+from strandline.store.ingest.former_names import names_before, note_names_before
 from strandline.store.ingest.labels import lock, relabel
 from strandline.store.ingest.name_patterns import aliases_by_hand, apply_alias, apply_patterns
 from strandline.store.ingest.raw_events import claim
 from strandline.store.ingest.shared_runs import note_shared_runs
 from strandline.store.ingest.take import no_search_for_cycles
 from strandline.store.lineage.owner_relations import relate_owners
+from strandline.store.schema.dataset_tables import dataset_aliases
 from strandline.store.schema.received_tables import event_keys
 from strandline.store.schema.relation_tables import RUN_VIEWS, TEMPLATES
 from strandline.store.schema.run_tables import runs, shared_runs
@@ -82,13 +86,14 @@ class NameRules(NamedTuple):
     """The rules about names that no single event states.
 
     Patterns that are cut out of paths, names that were joined by hand, run ids that several jobs
-    reported, and families of jobs that are joined.
+    reported, families of jobs that are joined, and names that were used again after a rename.
     """
 
     patterns: Sequence[str] = ()
     joined: Sequence[tuple[tuple[str, str], tuple[str, str]]] = ()
     shared_runs: Sequence[int] = ()
     families: frozenset[tuple[str, str]] = frozenset()
+    names_before: Sequence[NameBefore] = ()
 
     @property
     def naming(self) -> Naming:
@@ -112,7 +117,8 @@ def names_of(connection: Connection) -> NameRules:
     shared = connection.scalars(select(shared_runs.c.id)).all()
     families = agreed_naming(connection).families
     joined = list(aliases_by_hand(connection))
-    return NameRules(strip_patterns(connection), joined, shared, families)
+    before = names_before(connection)
+    return NameRules(strip_patterns(connection), joined, shared, families, before)
 
 
 def rebuild(
@@ -128,6 +134,8 @@ def rebuild(
         apply_patterns(connection, names.patterns)
         agree_on_families(connection, names.families)
         note_shared_runs(connection, names.shared_runs)
+        if names.names_before:
+            note_names_before(connection, names.names_before)
         begin_anew(connection)
     archived = read_archive(spark, source)
     partitions = _partitions(spark, archived)
@@ -140,6 +148,8 @@ def rebuild(
     with target.begin() as connection:
         lock(connection)
         relabel(connection)
+        if connection.scalar(select(exists().where(dataset_aliases.c.type == RENAMED))):
+            agree(connection, "has_renames", "1")
         for alias, other in names.joined:
             apply_alias(connection, alias, other)
         apply_patterns(connection, names.patterns)
@@ -222,7 +232,7 @@ def sorted_rows(
     """
     from pyspark.storagelevel import StorageLevel
 
-    make = partial(_make, names.naming, tuple(names.shared_runs))
+    make = partial(_make, names)
     rows = events.mapInArrow(make, ROWS).persist(StorageLevel.DISK_ONLY)
     try:
         ranges = rows.repartitionByRange(partitions, "table", "key")
@@ -234,12 +244,15 @@ def sorted_rows(
         rows.unpersist()
 
 
-def _make(
-    naming: Naming, shared_runs: Sequence[int], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _make(names: NameRules, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    for parts in parts_of(map(ArchivedEvent._make, _rows(batches)), naming, shared_runs):
+    for parts in parts_of(
+        map(ArchivedEvent._make, _rows(batches)),
+        names.naming,
+        names.shared_runs,
+        names.names_before,
+    ):
         for table, rows in parts.items():
             for start in range(0, len(rows), EVENTS_AT_ONCE):
                 keys, packed = zip(*rows[start : start + EVENTS_AT_ONCE], strict=True)

@@ -101,13 +101,13 @@ def _state(key: str) -> Callable[[Json], str]:
 def _reason(key: str) -> Callable[[Json], str]:
     """Return the cell with the error of the run that an item holds, or is.
 
-    Where it has none, how many below it failed.
+    Where it has none, how many below it failed, or what else there is to know of it.
     """
 
     def cell(item: Json) -> str:
         run = (item[key] if key else item) or {}
         failed = f"{run['failedChildren']} below it failed" if run.get("failedChildren") else ""
-        return one_line(run.get("error") or failed)
+        return one_line(run.get("error") or failed or run.get("notice", ""))
 
     return cell
 

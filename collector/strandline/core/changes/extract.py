@@ -18,7 +18,7 @@ from strandline.core.changes.edges import (
 )
 from strandline.core.changes.extraction import SINK, SOURCE, Stamp, relation_id_of
 from strandline.core.changes.lineage import EventChange, JobLineage, LineageSeen, lineage_of
-from strandline.core.changes.memory import Memory
+from strandline.core.changes.memory import DatasetName, Memory
 from strandline.core.changes.rows import (
     BarrierSeen,
     EdgesUsed,
@@ -65,6 +65,8 @@ class EventChanges(NamedTuple):
 
 def changes_of(event: Event, stamp: Stamp, memory: Memory) -> EventChanges:
     """Return all that an event says."""
+    if memory.names_before:
+        memory = memory.at(stamp.at, _renames_in(event, memory))
     if event.run is not None and event.job is not None:
         return _changes_of_run(event, event.run, event.job, stamp, memory)
     if event.job is not None:
@@ -100,6 +102,11 @@ def _changes_of_run(event: Event, run: Run, job: Job, stamp: Stamp, memory: Memo
     return EventChanges(changes, redacted or any(own.redacted for own in of_uses.values()))
 
 
+def design_id_of(namespace: str, job: str, at: int) -> int:
+    """Return the id of a job's design of a moment."""
+    return id_of("design", *own_job_name(namespace, job), str(at))
+
+
 def _changes_of_design(event: Event, job: Job, stamp: Stamp, memory: Memory) -> EventChanges:
     """Return what a JobEvent says.
 
@@ -111,7 +118,7 @@ def _changes_of_design(event: Event, job: Job, stamp: Stamp, memory: Memory) -> 
     if event.inputs is None and event.outputs is None and not lineage.uses:
         facets_seen = FacetsSeen(job_id, f.JOB, at, lineage.facets)
         return EventChanges([lineage.job.between(at, at, 0, 0), facets_seen], lineage.redacted)
-    design_id = id_of("design", *own_job_name(job.namespace, job.name), str(at))
+    design_id = design_id_of(job.namespace, job.name, at)
     of_uses = _facets_of_uses(memory, event, lineage)
     changes: list[EventChange] = [
         RunSeen(design_id, "", job_id, at, stamp.hash, 0, at, at, design=1),
@@ -139,9 +146,26 @@ def _changes_of_dataset(named: Dataset, stamp: Stamp, memory: Memory) -> EventCh
     lifecycle: f.Lifecycle | None = facets.value("lifecycleStateChange")
     before = lifecycle.previous_name if lifecycle is not None else None
     if before is not None:
-        alias = NamedBefore(dataset, memory.dataset(*before)).alias_at(stamp.at)
+        now = memory.now
+        named_now = now.dataset(named.namespace, named.name)
+        alias = NamedBefore(named_now, now.dataset(*before)).alias_at(stamp.at)
         changes += [] if alias is None else [alias]
     return EventChanges(changes, described.redacted)
+
+
+def _renames_in(event: Event, memory: Memory) -> set[tuple[DatasetName, DatasetName]]:
+    """Return the names before and after each rename that an event states."""
+    renames = set[tuple[DatasetName, DatasetName]]()
+    for named in (*(event.outputs or ()), *([event.dataset] if event.dataset else [])):
+        raw = bytes(named.facets)
+        if b"previousIdentifier" not in raw:
+            continue
+        lifecycle: f.Lifecycle | None = memory.facets(f.DATASET, raw).value("lifecycleStateChange")
+        if lifecycle is not None and lifecycle.previous_name is not None:
+            before = memory.dataset(*lifecycle.previous_name)
+            after = memory.dataset(named.namespace, named.name)
+            renames.add(((before.namespace, before.name), (after.namespace, after.name)))
+    return renames
 
 
 def _names_before(event: Event, lineage: JobLineage, stamp: Stamp) -> list[EventChange]:

@@ -118,11 +118,11 @@ def _lineage(memory: Memory, content: _Content) -> JobLineage:
     outputs = _uses(memory, SINK, content.outputs, streamed=False)
     sources = [owned(use, owns) for use in inputs if not is_delta_log(use.sent_as[1])]
     sinks = [owned(use, owns) for use in outputs if not is_delta_log(use.sent_as[1])]
-    renamed = [(use.dataset, use_before) for use in sinks for use_before in _before(memory, use)]
-    before = [use for _, use in renamed]
-    hidden = any(use.redacted for use in (*inputs, *outputs, *before))
+    renamed = [(use, before) for use in sinks for before in _before(memory, use)]
+    former = [before for _, before in renamed]
+    hidden = any(use.redacted for use in (*inputs, *outputs, *former))
     named = {use.dataset.id for use in (*sources, *sinks)}
-    sources += [owned(use, owns) for use in before if use.dataset.id not in named]
+    sources += [owned(use, owns) for use in former if use.dataset.id not in named]
 
     declared = declared_by(memory, job.id, facets.value("lineage"), sources, sinks)
     stands_alone = kind.is_complete_snapshot
@@ -149,9 +149,9 @@ def _lineage(memory: Memory, content: _Content) -> JobLineage:
         edges,
         _related(uses, edges),
         [
-            NamedBefore(dataset, use.dataset)
-            for dataset, use in renamed
-            if owns(dataset.namespace) and owns(use.dataset.namespace)
+            NamedBefore(memory.now.dataset(*use.sent_as), memory.now.dataset(*before.sent_as))
+            for use, before in renamed
+            if owns(use.dataset.namespace) and owns(before.dataset.namespace)
         ],
         hidden or facets.redacted or has_other_name,
     )

@@ -3,8 +3,8 @@
 Only pure results are kept, so forgetting any of them changes nothing but the time.
 """
 
-from collections.abc import Callable, Collection
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -70,15 +70,37 @@ class BoundedCache:
         return value
 
 
+DatasetName = tuple[str, str]  # namespace and name as stored
+
+
+class NameBefore(NamedTuple):
+    """A name that a table had until then, and that is another's now; `stored` is the former one."""
+
+    name: DatasetName
+    until: int
+    renamed_to: DatasetName
+    stored: DatasetName
+
+
 class Memory:
     """The memory of one reader of events; not for several threads at once.
 
     _results: by the content that they were made of. _last: by the place where they came last.
     _names: rows of jobs and datasets without times, and ids of runs, by their names.
     shared_runs: the ids of runs that several jobs reported, as far as this reader met them.
+    now: the memory that names datasets as they are called today; mostly this one.
     """
 
-    def __init__(self, naming: Naming | None = None) -> None:
+    def __init__(
+        self,
+        naming: Naming | None = None,
+        now: "Memory | None" = None,
+        called: Mapping[DatasetName, DatasetName] | None = None,
+    ) -> None:
+        self.now = now or self
+        self.names_before: list[NameBefore] | None = None  # None: nobody has looked
+        self._called = called or {}
+        self._past: Memory | None = None  # of the moment that was asked for last
         self.naming = naming or Naming()
         self._results = BoundedCache(RESULT_BYTES)
         self._last = BoundedCache(LAST_BYTES)
@@ -98,6 +120,34 @@ class Memory:
         if ids:
             self.shared_runs -= frozenset(ids)
             self.shared_turn += 1
+
+    def learn_names_before(self, names: Iterable[NameBefore] | None) -> None:
+        """From now on name datasets in earlier events by what their names meant then."""
+        self._past = None
+        self.names_before = (
+            None if names is None else sorted(names, key=lambda before: before.until)
+        )
+
+    def at(
+        self, moment: int, renames: Collection[tuple[DatasetName, DatasetName]] = ()
+    ) -> "Memory":
+        """Return the memory for an event of this moment that states these renames.
+
+        A name before a rename means what was renamed, whenever the event came.
+        """
+        called: dict[DatasetName, DatasetName] = {}
+        for before in self.names_before or ():
+            if (before.name, before.renamed_to) in renames:
+                called[before.name] = before.stored
+        for before in self.names_before or ():
+            if moment < before.until:
+                called.setdefault(before.name, before.stored)
+        if not called:
+            return self
+        if self._past is None or self._past._called != called:
+            self._past = Memory(self.naming, self, called)
+        self._past.shared_runs, self._past.shared_turn = self.shared_runs, self.shared_turn
+        return self._past
 
     def result(self, key: tuple[Any, ...], make: Callable[[], T], size: Callable[[T], int]) -> T:
         """Return what `make`, a pure function of the key, makes; `size` is in bytes."""
@@ -158,6 +208,7 @@ class Memory:
         if cached is not None:
             return cached
         stored = self.naming.name_of(namespace, name, iceberg=iceberg, streamed=streamed)
+        stored = self._called.get(stored, stored)
         place, id_ = place_of(*stored), id_of("dataset", *stored)
         dataset = DatasetSeen(
             id_, namespace_id(stored[0]), *stored, id_, place_id(place), *place, None, None, 0

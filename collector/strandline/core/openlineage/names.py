@@ -181,6 +181,17 @@ def shortened(name: str, longest: int = LONGEST_NAME) -> str:
     return f"{name[:800]}~{id_of('text', name):016x}"
 
 
+def former_name(name: tuple[str, str], renamed_to: tuple[str, str]) -> tuple[str, str]:
+    """Return namespace and name of what a name meant until its table was renamed.
+
+    >>> former_name(("hive", "bank.a"), ("hive", "bank.b"))
+    ('hive', 'bank.a (renamed to bank.b)')
+    """
+    namespace, new_name = renamed_to
+    shown = new_name if namespace == name[0] else f"{namespace}:{new_name}"
+    return name[0], shortened(f"{name[1]} (renamed to {shown})")
+
+
 def naming_of(patterns: Sequence[str], families: Iterable[tuple[str, str]] = frozenset()) -> Naming:
     """Return a Naming of regular expressions as text; raise re.error for an invalid one."""
     return Naming(tuple(re.compile(pattern) for pattern in patterns), frozenset(families))

@@ -22,6 +22,7 @@ from strandline.store.forgetting.folding import fold_again
 from strandline.store.forgetting.keys import keys_to_fold
 from strandline.store.forgetting.notes import forget_notes
 from strandline.store.forgetting.subjects import Subject, target_of
+from strandline.store.ingest.former_names import names_before
 from strandline.store.ingest.labels import lock
 from strandline.store.ingest.retention import keep_writers_out
 from strandline.store.ingest.space import give_owed_back, owe
@@ -86,6 +87,7 @@ def _forget(connection: Connection, subject: Subject) -> Forgotten:
     target = target_of(connection, subject)
     caches = Caches(target.stored_names)
     caches.memory.share_runs(connection.scalars(select(shared_runs.c.id)).all())
+    caches.memory.learn_names_before(names_before(connection))
     left = events_left(connection, target, caches.memory)
     own_runs = {
         *target.run_ids,

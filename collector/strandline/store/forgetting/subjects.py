@@ -6,14 +6,15 @@ jobs and datasets in it.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Connection, not_, or_, select
+from sqlalchemy import Connection, exists, not_, or_, select
 
 from strandline.core.forgotten import NamesToForget, Texts
+from strandline.core.identity import UNTIL
 from strandline.core.openlineage.events import decoded
 from strandline.core.openlineage.names import (
     DEFAULT_NAMING,
@@ -29,7 +30,8 @@ from strandline.core.openlineage.names import (
 )
 from strandline.errors import RefusedError
 from strandline.store.ingest.raw_events import events_of
-from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.dataset_tables import dataset_aliases, datasets
+from strandline.store.schema.relation_tables import job_relations
 from strandline.store.schema.run_tables import jobs, run_queries, runs
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import agreed_naming
@@ -233,11 +235,29 @@ def _dataset(connection: Connection, subject: Subject) -> dict[str, Any]:
     rows = connection.execute(query).all()
     names = {stored, *((row.namespace, row.name) for row in rows)}
     ids = {own, *(row.id for row in rows)}
+    _refuse_other_tables_name(connection, ids)
     return {
         "dataset_ids": frozenset(ids),
         "names": frozenset(names),
         "words": tuple(sorted({name for _, name in names})),
     }
+
+
+def _refuse_other_tables_name(connection: Connection, ids: Collection[int]) -> None:
+    """Refuse a dataset whose events have a name that is another table's now."""
+    until, name = dataset_aliases.alias("until"), datasets.alias("name")
+    used = job_relations.c.dataset_id == until.c.dataset_id
+    query = (
+        select(name.c.name)
+        .join(until, until.c.alias_id == name.c.id)
+        .where(until.c.type == UNTIL, among(until.c.dataset_id, ids), exists().where(used))
+    )
+    for other in connection.scalars(query.order_by(name.c.name)):
+        raise RefusedError(
+            f"it was called {other!r} before a rename, which is another table's name now:"
+            f" forget {other!r} first, with all that was called so",
+            code="renamed",
+        )
 
 
 def _run(connection: Connection, subject: Subject) -> dict[str, Any]:

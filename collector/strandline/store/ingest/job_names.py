@@ -6,7 +6,7 @@ and folded there, as if all its events had named that. Runs stay as they are.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
@@ -25,7 +25,8 @@ from strandline.core.openlineage.names import LONGEST_NAMESPACE, id_of, namespac
 from strandline.errors import RefusedError
 from strandline.store.ingest.name_patterns import Renaming
 from strandline.store.ingest.retention import keep_writers_out
-from strandline.store.schema.annotation_tables import TAG_GIVEN, annotation_id, annotations
+from strandline.store.lineage.hidden_nodes import deletions_of
+from strandline.store.schema.annotation_tables import DELETED, TAG_GIVEN, annotation_id, annotations
 from strandline.store.schema.run_tables import job_groups, jobs, run_parents, runs
 from strandline.store.schema.tables import metadata
 from strandline.store.schema.version_tables import group_jobs
@@ -90,6 +91,7 @@ def apply_families(connection: Connection, namespace: str, patterns: Collection[
     # A batch that had begun would name jobs as before, and nobody would join them.
     keep_writers_out(connection)
     plan = planned_families(connection, namespace, patterns)
+    deleted = _deleted_families(connection, plan)
     members: dict[int, list[int]] = defaultdict(list)
     for job in plan:
         members[job.new_id].append(job.id)
@@ -100,10 +102,40 @@ def apply_families(connection: Connection, namespace: str, patterns: Collection[
     for kind in _KEYED_BY_JOB:
         _move_rows(connection, kind, new_id_of)
     _move_tags(connection, new_id_of)
+    _delete_again(connection, deleted)
     index_again(connection, {*new_id_of, *new_id_of.values()})
     joined = {(stored_name(namespace, LONGEST_NAMESPACE), pattern) for pattern in patterns}
     agree_on_families(connection, agreed_naming(connection).families | joined)
     return len(plan)
+
+
+def _deleted_families(connection: Connection, plan: Sequence[Renaming]) -> dict[int, int]:
+    """Map the families of which every job is deleted to the newest of these deletions."""
+    members: dict[int, set[int]] = defaultdict(set)
+    for job in plan:
+        members[job.new_id].add(job.id)
+    for id_ in connection.scalars(select(jobs.c.id).where(among(jobs.c.id, members))):
+        members[id_].add(id_)
+    ids = {id_ for of_family in members.values() for id_ in of_family}
+    deleted_at = {row.entity_id: row.at for row in connection.execute(deletions_of(ids))}
+    return {
+        new_id: max(deleted_at[id_] for id_ in of_family)
+        for new_id, of_family in members.items()
+        if of_family <= deleted_at.keys()
+    }
+
+
+def _delete_again(connection: Connection, deleted: Mapping[int, int]) -> None:
+    """Note the deletion of jobs at these moments."""
+    connection.execute(
+        delete(annotations).where(
+            among(annotations.c.entity_id, deleted), annotations.c.kind == DELETED
+        )
+    )
+    for job_id, at in deleted.items():
+        id_ = annotation_id(job_id, DELETED, "", "")
+        own = {"entity_id": job_id, "kind": DELETED, "field": "", "name": "", "value": ""}
+        connection.execute(insert(annotations).values(id=id_, at=at, **own))
 
 
 def _move_references(connection: Connection, ids: Collection[int], new_id: int) -> None:
@@ -143,7 +175,7 @@ def _move_rows(connection: Connection, kind: type[Any], new_id_of: dict[int, int
 
 
 def _move_tags(connection: Connection, new_id_of: dict[int, int]) -> None:
-    """Give the tags of these jobs to the job that they are now; a deleted one is back in it."""
+    """Give the tags of these jobs to the job that they are now."""
     of_jobs = select(annotations).where(among(annotations.c.entity_id, new_id_of))
     rows = {}
     for row in connection.execute(of_jobs.where(annotations.c.kind == TAG_GIVEN)):

@@ -10,13 +10,12 @@ from functools import cache, partial
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, or_, select, text
+from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, text
 
 from strandline.core.changes.compact import Rows
 from strandline.core.changes.extraction import SINK
 from strandline.core.changes.rows import DatasetAlias, DatasetSeen, JobRelation
 from strandline.core.identity import (
-    NO_EVENTS,
     RENAMED,
     Alias,
     Label,
@@ -62,7 +61,7 @@ def label(
     }
     ids |= {place.entity_id for place in changed if (place.kind, place.key) in NAMING}
     if has_renames:
-        ids |= _renamed_before(connection, rows)
+        ids |= renamed_before(connection, rows)
     first: list[DatasetSeen] = []
     if ids:
         lock(connection)
@@ -82,7 +81,7 @@ def lock(connection: Connection) -> None:
 
 def relabel(connection: Connection, ids: Collection[int] | None = None) -> int:
     """Label the groups of these datasets, or all of them; return how many rows changed."""
-    aliases = _aliases_around(connection, ids)
+    aliases = aliases_around(connection, ids)
     wanted = None if ids is None else {*ids, *(id_ for alias in aliases for id_ in alias[:2])}
     changes = relabelled(connection, wanted, aliases)
     if changes:
@@ -119,19 +118,10 @@ def _believed(
     return believed(aliases, _taken_back(connection, ids), written)
 
 
-def drop_names_used_again(connection: Connection) -> int:
-    """Drop the links to names that were used again after a rename, and return their number.
-
-    For when the writes that show it are going to be dropped.
-    """
-    aliases = _all_aliases(connection)
+def used_again(connection: Connection, aliases: Sequence[Alias]) -> list[Alias]:
+    """Return the renames among these links whose former name was used again."""
     written = _last_written(connection, _users_of_former_names(aliases))
-    over = {alias[:2] for alias in aliases_used_again(aliases, written)}
-    links = dataset_aliases.c
-    for dataset_id, alias_id in over:
-        pair = (links.dataset_id == dataset_id, links.alias_id == alias_id)
-        connection.execute(delete(dataset_aliases).where(*pair, links.type.not_in(NO_EVENTS)))
-    return len(over)
+    return aliases_used_again(aliases, written)
 
 
 def _users_of_former_names(aliases: Sequence[Alias]) -> set[int]:
@@ -150,7 +140,7 @@ def _last_written(connection: Connection, ids: Collection[int]) -> dict[int, int
     return {row.dataset_id: row[1] for row in connection.execute(query)}
 
 
-def _renamed_before(connection: Connection, rows: Rows) -> set[int]:
+def renamed_before(connection: Connection, rows: Rows) -> set[int]:
     """Return the names that were moved away, and that the batch writes or a dataset called so."""
     written = {
         job_relation.dataset_id
@@ -169,7 +159,7 @@ def _all_aliases(connection: Connection) -> list[Alias]:
     return [Alias(*row) for row in connection.execute(select(dataset_aliases))]
 
 
-def _aliases_around(connection: Connection, ids: Collection[int] | None) -> list[Alias]:
+def aliases_around(connection: Connection, ids: Collection[int] | None) -> list[Alias]:
     """Return all links of the groups of these datasets: outwards until no link is new."""
     if ids is None:
         return _all_aliases(connection)

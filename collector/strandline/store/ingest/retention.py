@@ -19,7 +19,6 @@ from strandline.core.changes.rows import QUARANTINED
 from strandline.core.openlineage.facets import INPUT, OUTPUT
 from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.archived import forget_archived_keys
-from strandline.store.ingest.labels import drop_names_used_again
 from strandline.store.ingest.raw_events import DAY, partition_name, partition_names
 from strandline.store.lineage.recent_runs import RECENT_RUNS_SQL
 from strandline.store.lineage.relations import recent_run_count
@@ -181,7 +180,6 @@ def expire(connection: Connection, before: datetime) -> Expired:
         _delete(connection, where, counts, cutoff=cutoff)
     _collect_old_runs(connection, cutoff)
     counts["facets"] = _drop_facets_of_relations(connection)
-    counts["dataset_aliases"] = drop_names_used_again(connection)
     for where in (*_ROWS_OF_OLD_RUNS, _OVERTAKEN_SETS, *UNUSED):
         _delete(connection, where, counts)
     connection.execute(text("DROP TABLE old_runs"))

@@ -8,29 +8,23 @@ repetition leave the same rows.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, delete, or_, select, text, update
 
-from strandline.core.changes.compact import fold_rows
 from strandline.core.changes.extract import changes_of
-from strandline.core.changes.extraction import MOST_AHEAD, SOURCE, Stamp, relation_id_of
+from strandline.core.changes.extraction import relation_id_of
 from strandline.core.changes.lineage import EventChange
 from strandline.core.changes.memory import Memory
-from strandline.core.changes.rows import JobRelation, ParentsSeen, RunSeen
-from strandline.core.openlineage.events import Event, decoded
+from strandline.core.changes.rows import ParentsSeen, RunSeen
 from strandline.core.openlineage.names import run_id_of
-from strandline.errors import DamagedError
 from strandline.store.ingest.retention import keep_writers_out
+from strandline.store.ingest.runs_again import RelationKey, events_between
 from strandline.store.ingest.writer_state import Caches
-from strandline.store.lineage.owner_relations import relate_owners
 from strandline.store.schema.dataset_tables import facet_uses, facets
-from strandline.store.schema.received_tables import raw_events
 from strandline.store.schema.relation_tables import (
-    edge_columns,
-    edge_uses,
     job_relations,
     relations,
     run_templates,
@@ -44,12 +38,8 @@ from strandline.store.schema.run_tables import (
     shared_runs,
 )
 from strandline.store.schema.snapshot_tables import job_barriers, snapshot_uses, snapshots
-from strandline.store.sql.compression import Expansion
 from strandline.store.sql.id_lists import among, among_given
-from strandline.store.sql.table_pages import pages_of
-from strandline.store.sql.upsert import upsert
 
-RelationKey = tuple[int, int, int]  # job, direction, dataset
 # Each has a row or more of each run, by this column.
 _OF_RUN = (
     run_templates.c.run_id,
@@ -145,7 +135,7 @@ def _take_again(connection: Connection, wanted: set[int], memory: Memory) -> _Ta
     They are looked for between the runs' first and newest event times.
     """
     again = _TakenAgain([], defaultdict(set), defaultdict(set))
-    for event, stamp in _events_between(connection, wanted):
+    for event, stamp in events_between(connection, wanted):
         if event.run is None or event.job is None:
             continue
         run_id = run_id_of(event.run.run_id, event.job.namespace, event.job.name)
@@ -156,28 +146,6 @@ def _take_again(connection: Connection, wanted: set[int], memory: Memory) -> _Ta
         jobs = again.starts if event.event_type == "START" else again.later
         jobs[run_id].add(job.id)
     return again
-
-
-def _events_between(
-    connection: Connection, wanted: Collection[int]
-) -> Iterator[tuple[Event, Stamp]]:
-    times = select(runs.c.first_at, runs.c.newest_at).where(
-        among(runs.c.id, wanted), runs.c.first_at.is_not(None)
-    )
-    spans = connection.execute(times).all()
-    first_at = min(span.first_at for span in spans)
-    newest_at = max(span.newest_at for span in spans)
-    # No event is received an hour before its time or earlier (`Stamp.of`).
-    query = select(raw_events).where(
-        raw_events.c.received_at >= first_at - MOST_AHEAD,
-        raw_events.c.event_time.between(first_at, newest_at),
-    )
-    expansion = Expansion(connection)
-    for page in pages_of(connection, query, raw_events.c.received_at, raw_events.c.hash):
-        for row, body in expansion.expanded(page):
-            if not isinstance(body, DamagedError):
-                event = decoded(body).event
-                yield event, Stamp.of(event.at, bytes(row.hash), row.received_at)
 
 
 def _with_all_events(
@@ -219,34 +187,3 @@ def _delete(connection: Connection, common: Sequence[int], below: Collection[int
 
 def _any_among(columns: Iterable[ColumnElement[int]], ids: Collection[int]) -> ColumnElement[bool]:
     return or_(*(among(column, ids) for column in columns))
-
-
-def relate_again(connection: Connection, keys: Collection[RelationKey]) -> None:
-    """Note the newest run of these relations of jobs, which may be another one than was deleted."""
-    datasets = {dataset_id for _, _, dataset_id in keys}
-    if not datasets:
-        return
-    own = (runs.c.id, runs.c.job_id, runs.c.design)
-    used = select(*own, relations.c.direction, relations.c.dataset_id, relations.c.newest_at)
-    used = used.join(runs, runs.c.id == relations.c.run_id)
-    relations_found = [
-        tuple(row)
-        for row in connection.execute(used.where(among(relations.c.dataset_id, datasets)))
-    ]
-    named = (
-        select(*own, edge_columns.c.source_id, edge_uses.c.at)
-        .join(edge_uses, edge_uses.c.run_id == runs.c.id)
-        .join(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
-    )
-    for id_, job_id, design, source_id, at in connection.execute(
-        named.where(among(edge_columns.c.source_id, datasets))
-    ):
-        relations_found.append((id_, job_id, design, SOURCE, source_id, at))
-    newest = [
-        JobRelation(job_id, direction, dataset_id, run_id, at, 1 - design)
-        for run_id, job_id, design, direction, dataset_id, at in relations_found
-        if (job_id, direction, dataset_id) in keys
-    ]
-    if newest:
-        upsert(connection, JobRelation, fold_rows(JobRelation, newest))
-    relate_owners(connection, {row[0] for row in relations_found})

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection
 
-from strandline.core.changes.compact import compact
+from strandline.core.changes.compact import Rows, compact
 from strandline.core.changes.datasets import is_rename
 from strandline.core.changes.extract import changes_of
 from strandline.core.changes.extraction import Stamp
@@ -28,6 +28,11 @@ from strandline.core.redaction.json import has_secret, redact_bytes, redact_json
 from strandline.errors import InvalidEventError
 from strandline.store.graph.news import is_written, note_rows
 from strandline.store.ingest.export_news import News, insert_news, news_of
+from strandline.store.ingest.former_names import (
+    names_before,
+    names_used_again,
+    separate_names,
+)
 from strandline.store.ingest.labels import label
 from strandline.store.ingest.raw_events import (
     DAY,
@@ -40,9 +45,9 @@ from strandline.store.ingest.raw_events import (
     release,
 )
 from strandline.store.ingest.retention import EXPIRE_LOCK, keep_writers_out
+from strandline.store.ingest.runs_again import relate_again
 from strandline.store.ingest.shared_runs import (
     learn_shared_runs,
-    relate_again,
     separate_shared_runs,
 )
 from strandline.store.ingest.unseen_rows import only_news
@@ -138,15 +143,17 @@ def take(connection: Connection, records: Sequence[Record], caches: Caches) -> l
         _insert_bodies(connection, stored, caches)
         _insert_dead_letters(connection, arrivals)
         _insert_unread(connection, arrivals)
-        store(connection, _changes_in(stored), caches)
-        if _separate(connection, stored, caches):
+        rows = store(connection, _changes_in(stored), caches)
+        has_shared_runs = _separate_runs(connection, stored, caches)
+        has_names_used_again = _separate_names(connection, rows, caches)
+        if has_shared_runs or has_names_used_again:
             stored = _extract(stored, caches)
         _insert_export_news(connection, stored, caches)
         return [arrival.outcome or Outcome("duplicate", arrival.hash) for arrival in arrivals]
 
 
-def store(connection: Connection, changes: Sequence[EventChange], caches: Caches) -> None:
-    """Fold changes into the tables, and note what depends on them.
+def store(connection: Connection, changes: Sequence[EventChange], caches: Caches) -> Rows:
+    """Fold changes into the tables, and note what depends on them; return the rows.
 
     Labels, owners, version facts, the graph, the search.
     """
@@ -160,6 +167,7 @@ def store(connection: Connection, changes: Sequence[EventChange], caches: Caches
     if caches.notes_graph:
         note_rows(connection, rows, owned)
     index_touched(connection, to_index)
+    return rows
 
 
 def _changes_in(arrivals: Iterable[Arrival]) -> list[EventChange]:
@@ -176,7 +184,7 @@ def _await_writers_of_old_names(
         caches.has_renames = True
 
 
-def _separate(connection: Connection, stored: Sequence[Arrival], caches: Caches) -> bool:
+def _separate_runs(connection: Connection, stored: Sequence[Arrival], caches: Caches) -> bool:
     """Give each of several jobs that reported one run id a run of its own.
 
     Return whether there was such a run.
@@ -184,6 +192,20 @@ def _separate(connection: Connection, stored: Sequence[Arrival], caches: Caches)
     changes, keys = separate_shared_runs(connection, _changes_in(stored), caches)
     if not changes:
         return False
+    store(connection, changes, caches)
+    relate_again(connection, keys)
+    return True
+
+
+def _separate_names(connection: Connection, rows: Rows, caches: Caches) -> bool:
+    """Give each of several tables that had one name its own history.
+
+    Return whether there was such a name.
+    """
+    names = names_used_again(connection, rows) if caches.has_renames else []
+    if not names:
+        return False
+    changes, keys = separate_names(connection, names, caches)
     store(connection, changes, caches)
     relate_again(connection, keys)
     return True
@@ -217,6 +239,8 @@ def _begin(connection: Connection, records: Sequence[Record], caches: Caches) ->
     caches.exports = settings.get("exports", "")
     caches.notes_graph = is_written(settings)
     caches.has_renames = "has_renames" in settings
+    if caches.has_renames and caches.memory.names_before is None:
+        caches.memory.learn_names_before(names_before(connection))
     for day in sorted({micros_of(record.received_at) // DAY for record in records}):
         if not caches.knows("day", day):
             make_partition(connection, day)

@@ -74,6 +74,7 @@ class Caches:
         self._pending.clear()
         self.bugs.clear()
         self.memory.unshare_runs(self._pending_shared)
+        self.memory.learn_names_before(None)
         self._pending_shared.clear()
         self.compression.references.discard()
 

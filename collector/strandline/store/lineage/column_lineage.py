@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from itertools import chain
 
 from sqlalchemy import Connection, func, select
 
@@ -34,7 +35,7 @@ from strandline.store.lineage.facets import value_of
 from strandline.store.lineage.failures import opaque_steps
 from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.hidden_nodes import hidden_beside
-from strandline.store.lineage.job_steps import by_job
+from strandline.store.lineage.job_steps import VIEW, by_job
 from strandline.store.lineage.known_jobs import KnownJob, KnownJobs, stated_of
 from strandline.store.lineage.listed_columns import spellings_of
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node, node_text
@@ -76,6 +77,7 @@ class Columns:
     """The graph of columns; `origins` has those of all steps that a walk asked for.
 
     `jobs` are the starts of the walk that are jobs, `left_out` the edges of other dependencies.
+    `into_views`: also step into views, for readers that do not say what these show.
     """
 
     connection: Connection
@@ -83,6 +85,7 @@ class Columns:
     jobs: frozenset[int] = frozenset()
     starts: frozenset[int] | None = None  # datasets that the walk starts from; None: all nodes
     known: KnownJobs | None = None
+    into_views: bool = False
     origins: dict[WalkStep[Column], dict[Origin, Seen]] = field(default_factory=dict)
     looked: Looked = field(default_factory=Looked)
     left_out: set[tuple[WalkStep[Column], Origin]] = field(default_factory=set)
@@ -100,7 +103,10 @@ class Columns:
         jobs = self._jobs_at(nodes, way, limit)
         edges = [edge for job in jobs.values() for edge in job.edges]
         origins: dict[WalkStep[Column], dict[Origin, Seen]] = {}
-        for step, how, sighting in self._leaving(nodes, way, self._columns_of(jobs, edges)):
+        leaving = self._leaving(nodes, way, self._columns_of(jobs, edges))
+        if self.into_views and way is Direction.DOWNSTREAM:
+            leaving = chain(leaving, self._steps_into_views(nodes, jobs, limit))
+        for step, how, sighting in leaving:
             if self.asked.dependencies and how.dependency not in self.asked.dependencies:
                 self.left_out.add((step, how))
                 continue
@@ -152,6 +158,43 @@ class Columns:
                 for edge in self._edges_at(of_job, node, way):
                     ends = (edge.source, node) if way is Direction.UPSTREAM else (node, edge.target)
                     yield WalkStep(ends[0], via, ends[1]), edge.how, edge.seen
+
+    def _steps_into_views(
+        self, nodes: Sequence[Column], jobs: Mapping[int, KnownJob], limit: int
+    ) -> Iterator[tuple[WalkStep[Column], Origin, Seen]]:
+        """Yield the steps into views that some readers say show a table, and others do not.
+
+        A view that a job wrote is reached by way of that job.
+        """
+        steps: list[tuple[WalkStep[Column], Seen]] = []
+        for id_, job in jobs.items():
+            for run, of_run in job.stated.views.items():
+                reads = job.relations.by_run.get(run, {})
+                for node in nodes:
+                    if node[0] in reads:
+                        for view in of_run.around(node[0])[1:]:
+                            step = WalkStep(node, (id_, ""), (view, ""))
+                            steps.append((step, reads[node[0]].seen))
+        unstated = self._read_unstated({step.target[0] for step, _ in steps if step.target}, limit)
+        how = Origin(VIEW, "", "", "", None, True)
+        for step, sighting in steps:
+            if step.target is not None and step.target[0] in unstated:
+                yield step, how, sighting
+
+    def _read_unstated(self, views: Collection[int], limit: int) -> set[int]:
+        """Return the views that nobody wrote, and that a run read without saying what they show."""
+        assert self.known is not None
+        unwritten = {view for view in views if not self.known.touching([view], SINK, 1)}
+        if not unwritten:
+            return set()
+        readers = self.known.called(self.known.touching(unwritten, SOURCE, limit))
+        unstated = set[int]()
+        for job in readers.values():
+            for run, reads in job.relations.by_run.items():
+                of_run = job.stated.views.get(run)
+                stated = () if of_run is None else of_run.below.keys()
+                unstated |= unwritten.intersection(reads).difference(stated)
+        return unstated
 
     def _edges_at(self, job: JobColumns, node: Column, way: Direction) -> Iterator[ColumnEdge]:
         """Yield the edges of a job that leave a column.

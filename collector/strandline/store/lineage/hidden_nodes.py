@@ -3,7 +3,7 @@
 Nodes that a key does not see are counted, and never named.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any
 
@@ -50,6 +50,11 @@ def _deleted(past: bool, of_all: bool = False) -> Select[Any]:
     by_then = deletions.c.at <= bindparam("moment", type_=BigInteger)
     query = _deletion(true() if of_all else among_given(deletions.c.entity_id, "jobs"))
     return query.where(by_then) if past else query
+
+
+def deletions_of(job_ids: Collection[int]) -> Select[int, int]:
+    """Return a query of which of these jobs are deleted, and since when."""
+    return _deletion(among(deletions.c.entity_id, job_ids)).add_columns(deletions.c.at)
 
 
 def _deletion(of_jobs: ColumnElement[bool]) -> Select[Any]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select
 
-from strandline.core.identity import BY_HAND, PATTERN, RENAMED, SPELLING
+from strandline.core.identity import BY_HAND, FORMER, PATTERN, RENAMED, SPELLING, UNTIL
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.pages import Key, Order
@@ -14,6 +14,7 @@ REASONS = {
     BY_HAND: "joined by hand",
     PATTERN: "pattern",
     RENAMED: "renamed",
+    FORMER: "renamed",
     SPELLING: "spelling",
 }
 """Any other type of an alias is that of a symlinks facet."""
@@ -86,7 +87,9 @@ def _reasons(connection: Connection, ids: list[int]) -> dict[int, set[str]]:
     """
     reasons_of: dict[int, set[str]] = defaultdict(set)
     for alias in connection.execute(
-        select(dataset_aliases).where(among(dataset_aliases.c.alias_id, ids))
+        select(dataset_aliases).where(
+            among(dataset_aliases.c.alias_id, ids), dataset_aliases.c.type != UNTIL
+        )
     ):
         for end in (alias.dataset_id, alias.alias_id):
             reasons_of[end].add(REASONS.get(alias.type, alias.type))

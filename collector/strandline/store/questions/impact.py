@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, select
 
 from strandline.core.openlineage.facets import DATASET
-from strandline.core.walk import Direction
+from strandline.core.walk import Direction, WalkStep
 from strandline.store.catalog.owners import owners_of_datasets, owners_of_jobs
 from strandline.store.lineage.column_edges import DIRECT, OPAQUE, Column
 from strandline.store.lineage.column_lineage import (
@@ -26,6 +26,7 @@ from strandline.store.lineage.column_lineage import (
 )
 from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.facets import values_among
+from strandline.store.lineage.job_steps import VIEW
 from strandline.store.lineage.known_jobs import KnownJobs, SharedJobs
 from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.relations import View, with_known_runs
@@ -98,9 +99,8 @@ def impact_of(connection: Connection, removal: Removal, shared: SharedJobs | Non
         affected += others
         sizes.append(size)
     if removal.column is not None or known.state_columns:
-        columns = walk_columns(
-            connection, Columns(connection, question, known=known), removal.column
-        )
+        graph = Columns(connection, question, known=known, into_views=True)
+        columns = walk_columns(connection, graph, removal.column)
         affected += _columns(columns)
         sizes.append(columns.outcome(connection))
         if removal.column is not None:
@@ -185,7 +185,8 @@ def _of_columns(connection: Connection, walked: WalkedColumns, removal: Removal)
     makers: dict[int, set[str]] = defaultdict(set)
     for source, target, step in walked.steps:
         job, from_ = step.via[0], walked.nodes[source]
-        makers[target[0]].add(walked.names[job]["id"])
+        if not _is_into_view(walked, step):
+            makers[target[0]].add(walked.names[job]["id"])
         for how in walked.graph.origins[step]:
             # A job reached by way of a weak edge breaks no harder than what it reads.
             weaker = min(how.dependency, from_["dependency"] or DIRECT, key=DEPENDENCIES.index)
@@ -197,6 +198,11 @@ def _of_columns(connection: Connection, walked: WalkedColumns, removal: Removal)
         for nodes in (tables, jobs)
         for id_, node in nodes.items()
     ]
+
+
+def _is_into_view(walked: WalkedColumns, step: WalkStep[Column]) -> bool:
+    """Return whether a step leads to a view that its job read, and did not make."""
+    return all(how.rule == VIEW for how in walked.graph.origins[step])
 
 
 def _keep(

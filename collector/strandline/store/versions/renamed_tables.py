@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import ColumnElement, Connection, case, func, insert, or_, select, true
 
-from strandline.core.identity import RENAMED, Alias, Name, labels_of
+from strandline.core.identity import RENAMED, UNTIL, Alias, Name, labels_of
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions.facts import NameReused, Table, TableRenamed
 from strandline.core.versions.renames import NameFact
@@ -81,13 +81,17 @@ def names_around(connection: Connection, ids: Collection[int]) -> Names:
     names = {row.id: Name(row.id, row.namespace, row.name) for row in rows}
     now = {row.id: row.canonical_id for row in rows}
     known = [link for link in links if link.dataset_id in now and link.alias_id in now]
+    # Facts have the names of their time, so what is of a former name is called so.
+    former = {link.dataset_id: link.alias_id for link in known if link.type == UNTIL}
     joined = [
         link
         for link in known
-        if link.type != RENAMED and now[link.dataset_id] == now[link.alias_id]
+        if link.type != RENAMED
+        and former.keys().isdisjoint(link[:2])
+        and now[link.dataset_id] == now[link.alias_id]
     ]
     labels = labels_of(names.values(), joined)
-    result = Names({id_: names[labels[id_].canonical_id][1:3] for id_ in names})
+    result = Names({id_: names[labels[former.get(id_, id_)].canonical_id][1:3] for id_ in names})
     at_one_place = {link[:2] for link in known if link.type != RENAMED}
     moves = {
         (result.called[link.alias_id], result.called[link.dataset_id], link.at)

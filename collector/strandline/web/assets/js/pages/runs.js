@@ -143,6 +143,7 @@ export function Run({ params }) {
         name: run.parent.job.name,
       })}>${run.parent.job.name}</a>`
     }</p>
+    ${run.notice && html`<p class="small">${run.notice}</p>`}
     ${logLinks(run.facets).map(
       (link) => html`<p>
     <a href=${link} target="_blank" rel="noopener noreferrer">log of this run</a></p>`,
