@@ -61,6 +61,7 @@ class Target:
     completes: bool = False  # by the whole result of a streaming query
     before: Dataset | None = None  # as it was called until it was renamed
     renamed: Mapping[str, str] = field(default_factory=dict)  # columns by their old names
+    met: bool = False  # an earlier statement of the application mentions it
 
     @property
     def nameless(self) -> bool:
@@ -199,9 +200,9 @@ def _view_around(
 def _remember(parts: Parts, jvm: Jvm) -> None:
     """Remember tables for a DROP that is over before it can be looked at.
 
-    After a RENAME names mean other tables.
+    After a RENAME names mean other tables, and with a namespace all its tables may go.
     """
-    if "Rename" in parts.root.name:
+    if "Rename" in parts.root.name or parts.root.name in {"DropNamespace", "DropDatabaseCommand"}:
         jvm.tables.clear()
     named = [(read.format, read.dataset) for read in parts.reads] + [
         (target.format, target.dataset) for target in parts.targets
@@ -245,6 +246,7 @@ def _target(write: Write, jvm: Jvm) -> Target | None:
         write.completes,
         _dataset_before(write, jvm),
         write.renamed,
+        knowing[1].table in jvm.tables,
     )
 
 

@@ -75,9 +75,7 @@ _REWRITING = {"merge", "update", "delete"}
 _MAKING = {"create", "replace"}
 _ADDING = {"append", "overwrite"}
 _DEFINING = {"drop", "rename", "alter"}
-_SHORTLY = (
-    2000  # milliseconds; a table's time is that of its statement's analysis, and Hive keeps seconds
-)
+_SHORTLY = 2000  # milliseconds; a table's time may be before its statement's analysis
 _MADE = 1000
 _KEPT = 8  # plans that are kept for their statements' ends, with what they hold in the JVM
 
@@ -390,11 +388,13 @@ class PlanReader:
             return parts
         begun = begun_at(execution)
         times = [target.format.made_at(target.mention, self._jvm) for target in parts.targets]
-        created = [at for at in times if at is not None]
-        if begun is not None and any(at < begun - _SHORTLY for at in created):
+        made = [
+            (target, at) for target, at in zip(parts.targets, times, strict=True) if at is not None
+        ]
+        if begun is not None and any(_was_there(target, at, begun) for target, at in made):
             return replace(parts, reads=(), targets=())
         nameless = any(target.nameless for target in parts.targets)
-        return replace(parts, doubtful=nameless or bool(created))
+        return replace(parts, doubtful=nameless or bool(made))
 
     def _started(self, parts: Parts) -> Statement:
         renames = any(target.before is not None for target in parts.targets)
@@ -824,6 +824,13 @@ def _marked(statement: Statement, unread: tuple[str, ...]) -> Statement:
         return statement
     branches = tuple(replace(branch, unread=unread) for branch in statement.branches)
     return replace(statement, unread=unread, branches=branches)
+
+
+def _was_there(target: Target, made_at: int, begun: int) -> bool:
+    """Return whether a table is older than a statement; one that was met may be so by little."""
+    if target.met:
+        return made_at + (999 if made_at % 1000 == 0 else 0) < begun  # Hive keeps seconds
+    return made_at < begun - _SHORTLY
 
 
 def _proven(target: Target, output: Output) -> bool:

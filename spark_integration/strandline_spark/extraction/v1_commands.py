@@ -138,6 +138,22 @@ def _new_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     ]
 
 
+def _table_like(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """CREATE TABLE .. LIKE: a table of the columns of another table or view, without rows."""
+    catalog = jvm.session.sessionState().catalog()
+    source = catalog.getTempViewOrPermanentTableMetadata(plan.sourceTable())
+    named = catalog.qualifyIdentifier(plan.targetTable())
+    others = [getattr(source, f"copy$default${n}")() for n in range(2, source.productArity() + 1)]
+    table = source.copy(named, *others)
+    place = optional(plan.fileFormat().locationUri()) or default_path(named, jvm)
+    keep(table, "location", str(place))
+    if (provider := optional(plan.provider())) is not None:
+        keep(table, "provider", str(provider))
+    mention = of_table(table, fields_of(table.schema()), jvm)
+    unless_there = bool(plan.ifNotExists())
+    return [Write(mention, "create", unless_there=unless_there, fills=False, whole=True)]
+
+
 def _hive_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     mention = of_table(plan.table(), _renamed(plan, root), jvm)
     return [Write(mention, "overwrite" if plan.overwrite() else "append")]
@@ -266,6 +282,7 @@ COMMANDS: dict[str, Reader] = {
     "OptimizedCreateHiveTableAsSelectCommand": _table_as_select,
     "CreateDataSourceTableCommand": _new_table,
     "CreateTableCommand": _new_table,
+    "CreateTableLikeCommand": _table_like,
     "InsertIntoHiveTable": _hive_table,
     "DropTableCommand": _on_name("drop"),
     "TruncateTableCommand": _on_name("truncate"),

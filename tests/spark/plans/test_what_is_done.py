@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,6 +57,68 @@ def test_create_if_not_exists_of_an_existing_table_writes_nothing(lake: Any, tab
 
     assert [one.operation for one in made.outputs] == ["create"]
     assert (again.inputs, again.outputs) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("done.young", "CREATE TABLE IF NOT EXISTS done.young (id INT) USING parquet"),
+        ("done.young_view", "CREATE VIEW IF NOT EXISTS done.young_view AS SELECT 1 AS id"),
+        ("done.young_like", "CREATE TABLE IF NOT EXISTS done.young_like LIKE done.parquet"),
+    ],
+)
+def test_what_the_application_has_just_made_is_not_made_again(
+    lake: Any, name: str, command: str
+) -> None:
+    lake.sql("CREATE TABLE IF NOT EXISTS done.parquet (id INT) USING parquet")
+    reader = PlanReader(lake)
+    first, again = (reader.at_end(execution(lake, command)) for _ in range(2))
+    kind = "VIEW" if "VIEW" in command else "TABLE"
+    lake.sql(f"DROP {kind} {name}")
+    reader.at_end(execution(lake, f"DROP {kind} IF EXISTS {name}"))
+    anew = reader.at_end(execution(lake, command))
+
+    assert [output.operation for output in first.outputs] == ["create"]
+    assert again.outputs == ()
+    assert [output.operation for output in anew.outputs] == ["create"]
+
+
+def test_table_like_another_is_made_without_rows(lake: Any, tmp_path: Path) -> None:
+    lake.sql("CREATE TABLE done.pattern (id INT, v STRING) USING parquet")
+    place = f"{tmp_path}/elsewhere"
+    made = [
+        told(lake, f"CREATE TABLE done.{name} LIKE done.pattern {more}").outputs[0]
+        for name, more in (("like_it", ""), ("as_orc", f"USING orc LOCATION '{place}'"))
+    ]
+
+    assert [(o.dataset.table, o.operation) for o in made] == [
+        ("spark_catalog.done.like_it", "create"),
+        ("spark_catalog.done.as_orc", "create"),
+    ]
+    assert made[0].dataset.name.endswith("/done.db/like_it")
+    assert made[1].dataset.name == place
+    assert [field.name for field in made[0].dataset.schema] == ["id", "v"]
+
+
+@delta
+def test_conversion_to_delta_is_the_first_version_and_is_done_once(lake: Any) -> None:
+    lake.sql("CREATE TABLE done.files USING parquet AS SELECT 1 AS id")
+    reader = PlanReader(lake)
+    converted, again = (
+        reader.at_end(execution(lake, "CONVERT TO DELTA done.files")) for _ in range(2)
+    )
+    (output,) = converted.outputs
+
+    assert output.dataset.name.endswith("/done.db/files")
+    assert [(s.snapshot_id, s.was_empty) for s in output.dataset.snapshots] == [("0", False)]
+    assert again.outputs == ()
+
+
+@delta
+def test_delta_table_like_another_is_made(lake: Any) -> None:
+    output = told(lake, "CREATE TABLE done.empty LIKE done.pattern USING delta").outputs[0]
+
+    assert (output.dataset.table, output.operation) == ("spark_catalog.done.empty", "create")
 
 
 @delta

@@ -23,10 +23,10 @@ def _clone(plan: JavaObject) -> JavaObject | None:
 
 
 def _cloned(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-    """CREATE TABLE .. CLONE: a table of the rows of another, which stay where they are."""
+    """CREATE TABLE .. CLONE: a table of the rows of another, which stay where they are. Or LIKE."""
     clone = _clone(plan)
     if clone is None:
-        return []
+        return _like(plan, jvm) if optional(plan.query()) is None else []
     mention = Mention(
         fields_of(clone.sourceTable().schema()),
         catalog_table=None if plan.tableByPath() else plan.table(),
@@ -36,6 +36,33 @@ def _cloned(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     mode = str(plan.mode().toString())
     unless_there = mode == "Ignore"
     return [Write(mention, _MODES.get(mode, "create"), unless_there=unless_there, whole=True)]
+
+
+def _like(plan: JavaObject, jvm: Jvm) -> list[Write]:
+    """CREATE TABLE .. LIKE: a table of the columns of another, without rows."""
+    table = plan.table()
+    location = optional(table.storage().locationUri())
+    path = location or jvm.session.sessionState().catalog().defaultTablePath(table.identifier())
+    mention = Mention(
+        fields_of(table.schema()),
+        catalog_table=None if plan.tableByPath() else table,
+        provider="delta",
+        options={"path": str(path.toString())},
+    )
+    unless_there = str(plan.mode().toString()) == "Ignore"
+    return [Write(mention, "create", unless_there=unless_there, fills=False, whole=True)]
+
+
+def _converted(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """CONVERT TO DELTA: Parquet files get a log. Without a new version nothing was done."""
+    named = plan.tableIdentifier()
+    if str(optional(named.database())).lower() == "parquet":
+        path = str(named.table())
+    else:
+        table = jvm.session.sessionState().catalog().getTableMetadata(named)
+        path = str(table.location().toString())
+    mention = Mention(provider="delta", options={"path": path})
+    return [Write(mention, "append", unless_there=True)]
 
 
 def _clone_source(plan: JavaObject, jvm: Jvm) -> list[Mention]:
@@ -86,6 +113,7 @@ WRITES: Mapping[str, Described] = {
     "TruncateDeltaTableCommand": Like("TruncateTable"),
     "CreateDeltaTableCommand": _cloned,
     "RestoreTableCommand": _restored,
+    "ConvertToDeltaCommand": _converted,
 }
 READS: Mapping[str, ReadBy] = {
     "CreateDeltaTableCommand": _clone_source,

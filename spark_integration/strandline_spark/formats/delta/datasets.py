@@ -491,7 +491,7 @@ def _fits(info: Mapping[str, Any], done: Done, jvm: Jvm) -> bool:
 
 def _same_operation(committed: str, wanted: str) -> bool:
     if wanted in {"append", "overwrite"}:
-        return committed == "WRITE"
+        return committed in {"WRITE", "CONVERT"}
     if wanted in {"create", "replace"}:
         return committed in {"WRITE", "CLONE"} or "TABLE" in committed
     return committed.startswith(_OPERATIONS.get(wanted, ""))
@@ -526,6 +526,8 @@ def _of(info: Mapping[str, Any], version: int) -> Snapshot:
 
 def _with_rows_before(location: str, snapshot: Snapshot, jvm: Jvm) -> Snapshot:
     """Return a snapshot with whether the table had no rows before it."""
+    if snapshot.operation == "convert":  # its rows are those of the files that were there
+        return snapshot
     version = int(snapshot.snapshot_id) - 1
     for before in range(version, max(-1, version - _LOOK_BACK), -1):
         info = _commit_info(location, before, jvm) or {}
