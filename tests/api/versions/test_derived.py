@@ -447,6 +447,63 @@ def test_an_input_without_barriers_that_was_made_from_a_base_table_lets_a_run_ca
     assert lake.versions(RAW, BOTH, consistency="strong", status=409)["code"] == "no_version"
 
 
+def of_no_group(job: str, at: float, reads: list[str], writes: list[str]) -> list[JSON]:
+    """START and COMPLETE of a batch run of no group that tells of no snapshots."""
+    events = batch_run(job, 1, at, dict.fromkeys(reads, ""), dict.fromkeys(writes, ""))
+    for one in events:
+        one["run"]["facets"] = {}
+        for table in (*one["inputs"], *one["outputs"]):
+            table.pop("inputFacets", None)
+            table.pop("outputFacets", None)
+    return events
+
+
+@pytest.mark.parametrize("last", [2, 3], ids=["started", "ended"])
+def test_a_job_of_no_group_that_is_heard_of_late_takes_back_what_a_run_claimed(
+    lake: Server, last: int
+) -> None:
+    """Of two jobs between the base table and the run's other input the first one comes late."""
+    first = of_no_group("first", 100, [RAW], ["db.near"])
+    second = of_no_group("second", 110, ["db.near"], ["db.far"])
+    report = batch_run("report", 1, 200, {RAW: "r3", "db.far": "f1"}, {BOTH: "b1"})
+    lake.post(*second, *report)
+    claimed = lake.barriers(RAW, BOTH, consistency="strong")
+    lake.post(*first[:1] if last == 2 else first[1:])
+
+    assert claimed == {RAW: 3, BOTH: 3}
+    assert lake.versions(RAW, BOTH, consistency="strong", status=409)["code"] == "no_version"
+
+
+@pytest.mark.parametrize("is_late", [True, False], ids=["told after", "told before"])
+def test_an_input_counts_from_when_it_was_made_from_a_base_table(
+    lake: Server, *, is_late: bool
+) -> None:
+    """A run of before keeps its barrier, in whatever order events come; the next has none."""
+    later = of_no_group("between", 300, [RAW], ["db.far"])
+    reports = [
+        batch_run("report", 1, 200, {RAW: "r3", "db.far": "f1"}, {BOTH: "b1"}),
+        batch_run("report", 2, 400, {RAW: "r5", "db.far": "f2"}, {BOTH: "b2"}, parent="b1"),
+    ]
+    events = [*reports[0], *reports[1]]
+    lake.post(*(events + later if is_late else later + events))
+
+    assert lake.snapshots(RAW, BOTH, consistency="strong") == {RAW: "r3", BOTH: "b1"}
+
+
+@pytest.mark.parametrize("group", ["plain", "another"])
+def test_what_a_job_of_a_group_made_outside_of_it_counts(lake: Server, group: str) -> None:
+    """`near` is of no group; what a batch job of the same group makes of it alone is neither."""
+    far = batch_run("far", 1, 110, {"db.near": "n1"}, {"db.far": "f1"})
+    if group == "another":
+        far = batch_run("far", 1, 110, {RAW: "r1"}, {"db.far": "f1"})
+    for one in far:
+        one["run"]["facets"] = {"strandline_barrier": facet({"group": group, "engine": "spark"})}
+    report = batch_run("report", 1, 200, {RAW: "r3", "db.far": "f1"}, {BOTH: "b1"})
+    lake.post(*of_no_group("near", 100, [RAW], ["db.near"]), *far, *report)
+
+    assert lake.versions(RAW, BOTH, consistency="strong", status=409)["code"] == "no_version"
+
+
 def test_a_file_and_a_table_that_no_base_table_leads_to_constrain_nothing(lake: Server) -> None:
     report = batch_run("report", 1, 200, {RAW: "r3", "db.rates": "x1"}, {BOTH: "b1"})
     for one in report:

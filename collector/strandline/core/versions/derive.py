@@ -357,7 +357,7 @@ def _barriers_of_run(
     """Return the barriers at which all stood that a batch run read.
 
     A run that read its own table counts it as an input, unless its author asserts completeness. An
-    input that jobs of no group made from the group's tables counts too, and carries none.
+    input outside of the group that was made from its tables counts too, and carries none.
     """
     group = place.group
     for used in step.fact.used:

@@ -53,7 +53,7 @@ class Used(msgspec.Struct, frozen=True, gc=False):
     made it. `exact`: it was consumed as a whole and its id is certain; else nothing may be derived
     from it. `lookup`: it was read as it was then, not as a stream. `skipped_changes`: the read
     passed over deletes or overwrites, or over a restore. `behind`: of an input of a batch run the
-    tables that jobs of no group made it from, as far as edges are recorded.
+    tables that it had been made from when the run ended, as far as edges are recorded.
     """
 
     table: Table

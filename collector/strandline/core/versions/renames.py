@@ -92,7 +92,7 @@ class Renames:
                 return _with(
                     fact,
                     written=self._snapshots(fact.written, seq, fact.started),
-                    used=self._snapshots(fact.used, seq, fact.started),
+                    used=self._inputs(fact.used, seq, fact.started),
                     aside=self._all(fact.aside, seq, fact.started),
                 )
             case f.RootsCut():
@@ -114,6 +114,14 @@ class Renames:
 
     def _all(self, tables: tuple[Table, ...], seq: float, at: float = -inf) -> tuple[Table, ...]:
         return tuple([self.name(table, seq, at) for table in tables])
+
+    def _inputs(self, inputs: tuple[Used, ...], seq: float, at: float) -> tuple[Used, ...]:
+        return tuple(
+            [
+                replace(used, behind=self._all(used.behind, seq, at)) if used.behind else used
+                for used in self._snapshots(inputs, seq, at)
+            ]
+        )
 
     def _snapshots(
         self, snapshots: tuple[Snapshot, ...], seq: float, at: float = -inf

@@ -45,7 +45,7 @@ from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import pairs_given
 from strandline.store.versions.renamed_tables import called
-from strandline.store.versions.ungrouped_jobs import tables_behind
+from strandline.store.versions.tables_behind import tables_behind
 
 SINK = 1
 COMPLETE = 4
@@ -441,5 +441,5 @@ def _all_inputs(connection: Connection, run: StartedRun, used: Sequence[Used]) -
     named = {use.table for use in used}
     others = [Used(table, "", aligned=False, exact=False) for table in run.reads]
     every = [*used, *(use for use in others if use.table not in named)]
-    behind = {use.table: tables_behind(connection, use.table) for use in every}
+    behind = tables_behind(connection, [use.table for use in every], run.row.ended_at)
     return tuple(msgspec.structs.replace(use, behind=behind[use.table]) for use in every)

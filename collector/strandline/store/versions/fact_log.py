@@ -32,6 +32,7 @@ from strandline.core.changes.compact import Rows
 from strandline.core.changes.rows import (
     BarrierSeen,
     DatasetAlias,
+    RelationSeen,
     RunSeen,
     SnapshotSeen,
     SnapshotUsed,
@@ -54,6 +55,7 @@ from strandline.store.schema.version_tables import (
 from strandline.store.sql.id_lists import among, among_given
 from strandline.store.sql.shared_settings import agree, agreed
 from strandline.store.sql.upsert import insert_values, values_of
+from strandline.store.versions.tables_behind import behind_new_edges, runs_since
 
 RUN, ROOT, RENAME = 0, 1, 2
 LOG = "fact_log"  # of store_settings
@@ -120,6 +122,7 @@ def _marks(connection: Connection, rows: Rows, *, has_renames: bool) -> set[tupl
         if job in jobs or job_of.get(run, job) in jobs
     }
     marks |= _written_on(connection, rows, {run for run, _, _ in barriers_stated})
+    marks |= _behind_new_edges(connection, rows)
     renamed = {alias.dataset_id for alias in rows.of(DatasetAlias) if alias.type == RENAMED}
     if has_renames:
         renamed |= _renamed(connection, {snapshot.dataset_id for snapshot in rows.of(SnapshotSeen)})
@@ -136,6 +139,20 @@ def _renamed(connection: Connection, tables: set[int]) -> set[int]:
         among(links.dataset_id, tables), among(links.alias_id, tables), links.alias_id.in_(names)
     )
     return set(connection.scalars(select(links.dataset_id).where(links.type == RENAMED, used)))
+
+
+def _behind_new_edges(connection: Connection, rows: Rows) -> set[tuple[int, int, int]]:
+    """Mark the batch runs of groups that read what edges lead to which come after them."""
+    related = rows.of(RelationSeen)
+    if not related:
+        return set()
+    completed = runs_since(connection, min(relation.first_at for relation in related))
+    jobs, _ = _followed(connection, {run.job_id for run in completed}, set())
+    of_groups = [run for run in completed if run.job_id in jobs]
+    if not of_groups:
+        return set()
+    runs = {relation.run_id for relation in related}
+    return {(RUN, run, 0) for run in behind_new_edges(connection, runs, of_groups)}
 
 
 def _written_on(
