@@ -231,6 +231,22 @@ def test_required_parameters_have_valid_examples(bank_client: httpx.Client) -> N
         jsonschema_rs.validate(one["schema"], one["example"])
 
 
+def test_defaults_of_parameters_are_valid(bank_client: httpx.Client) -> None:
+    """Generated clients send them."""
+    document = bank_client.get("../../openapi.json").json()
+    parameters = [
+        one
+        for methods in document["paths"].values()
+        for operation in methods.values()
+        for one in operation["parameters"]
+        if "default" in one["schema"]
+    ]
+
+    assert len(parameters) > 50
+    for one in parameters:
+        jsonschema_rs.validate(one["schema"], one["schema"]["default"])
+
+
 def test_parameters_of_the_same_name_have_the_same_type(bank_client: httpx.Client) -> None:
     """Namespace, node and state are exceptions: graphs take other values than lists."""
     document = bank_client.get("../../openapi.json").json()

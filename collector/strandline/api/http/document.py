@@ -89,7 +89,10 @@ def _tidy(operation: Operation, route: Route) -> None:
         for option in schema.pop("anyOf", ()):
             if option != {"type": "null"}:
                 schema.update(option)
-        if schema.get("default", 0) is None:
+        # None and an empty set stand for nothing; a client would send what the document says.
+        if schema.get("default", 0) is None or (
+            schema.get("default") == [] and schema["type"] == "string"
+        ):
             del schema["default"]
         schema.pop("title", None)
         if example := examples.get(parameter["name"]):
