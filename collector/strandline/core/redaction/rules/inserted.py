@@ -55,13 +55,13 @@ def _secret_literals(text: str, at: int, columns: list[str]) -> tuple[list[re.Ma
                 return literals, lexeme.end()
         elif sign == ",":
             column += depth == 1
-        elif column < len(columns) and _is_secret(columns[column], sign[1:-1]):
-            if depth == 1 or is_generated(sign[1:-1]):
-                literals.append(lexeme)
+        elif column < len(columns) and _is_secret(columns[column], sign[1:-1], depth):
+            literals.append(lexeme)
     return literals, len(text)
 
 
-def _is_secret(column: str, value: str) -> bool:
+def _is_secret(column: str, value: str, depth: int) -> bool:
     if not value or is_harmless(value) or not is_secret_column(column):
         return False
-    return column not in ("token", "tokens") or is_generated(value)  # words of a text
+    is_word_or_argument = column in ("token", "tokens") or depth > 1
+    return not is_word_or_argument or is_generated(value)
