@@ -19,7 +19,14 @@ from strandline.settings import Settings
 from strandline.store.forgetting.forget import Requester, Subject, forget
 from strandline.store.ingest.forget import forget_secret
 
-LOCK = "afterwards it frees the space: SQLite's file, or PostgreSQL's tables one by one, is locked"
+LOCK = (
+    "afterwards it frees the space: VACUUM locks SQLite's file, VACUUM FULL each changed table of "
+    "PostgreSQL, one by one"
+)
+REMAINS = (
+    "it stays in backups, archives and exports made before, and in PostgreSQL's WAL, its archive "
+    "and replicas that lag: delete them, or wait until they expire"
+)
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -80,7 +87,7 @@ def _summary(lines: list[str], *, executed: bool, owed: bool) -> list[str]:
         if owed
         else []
     )
-    return [*lines, "it is forgotten", *later]
+    return [*lines, "it is forgotten", *later, REMAINS]
 
 
 def _subject(options: Namespace) -> Subject:
@@ -127,5 +134,6 @@ def _lines(counts: dict[str, int], *, executed: bool) -> list[str]:
     return [
         "it was taken out of",
         *rows,
+        REMAINS,
         "restart servers that show it: names in their memory are as old as they are",
     ]
