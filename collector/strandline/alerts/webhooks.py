@@ -17,6 +17,7 @@ from strandline.alerts.details import details_of
 from strandline.alerts.outbox import firing_keys, note
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions.delays import Staleness
+from strandline.core.versions.strong_weak import ago
 from strandline.exporters.delivery import Delivery
 from strandline.exporters.http_client import Client, Network
 from strandline.exporters.outbox import clean, register
@@ -31,7 +32,7 @@ IDLE_SECONDS = 0.5
 SLACK = "slack="
 SIGNS = {
     "firing": ":red_circle:",
-    "recovered": ":large_green_circle: over:",
+    "recovered": ":large_green_circle: over",
     "trial": ":large_blue_circle:",
 }
 
@@ -160,9 +161,14 @@ def slack_text(body: bytes) -> str:
 
     >>> slack_text(b'{"status": "firing", "rule": "lost", "text": "job a is lost"}')
     ':red_circle: lost: job a is lost'
+    >>> slack_text(b'{"status": "recovered", "rule": "lost", "text": "x", "since": 0, "at": 600}')
+    ':large_green_circle: over after 10 min: lost: x'
     """
     message = orjson.loads(body)
-    lines = [f"{SIGNS[message['status']]} {message['rule']}: {message['text']}"]
+    sign = SIGNS[message["status"]]
+    if message["status"] == "recovered":
+        sign += f" after {ago(message['at'] - message['since'])}:"
+    lines = [f"{sign} {message['rule']}: {message['text']}"]
     if message["status"] != "firing":
         return lines[0]
     if message.get("reason"):
