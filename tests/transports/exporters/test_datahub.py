@@ -306,6 +306,27 @@ def test_dry_run_names_the_urns_that_would_merge(
     )
 
 
+def test_dry_run_names_the_jobs_that_an_environment_would_merge(
+    sqlite_engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = [
+        event("COMPLETE", run, "bank.etl", inputs=[dataset("db.t")], job_facets=SPARK)
+        for run in (1, 2)
+    ]
+    for namespace, body in zip("ab", events, strict=True):
+        body["job"]["namespace"] = namespace
+    store(sqlite_engine, events)
+    url = sqlite_engine.url.render_as_string(hide_password=False)
+    command = ["export", "--to", "datahub", "x.json", "--dry-run", "--database-url", url]
+
+    apart = main(command, {}), capsys.readouterr().err
+    merged = main(command, {"STRANDLINE_DATAHUB_ENV": "TEST"}), capsys.readouterr().err
+
+    assert apart == (0, "")
+    urn = "urn:li:dataJob:(urn:li:dataFlow:(spark,bank,TEST),bank.etl)"
+    assert merged == (0, f"strandline: {urn} would merge a:bank.etl, b:bank.etl\n")
+
+
 def test_mapping_file_is_read_and_its_faults_are_reported(tmp_path: Path) -> None:
     file = tmp_path / "mapping.toml"
     file.write_text('[[dataset]]\ncatalog = "lake"\nplatform = "hive"\n')

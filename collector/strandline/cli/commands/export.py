@@ -38,8 +38,8 @@ def run(options: Namespace, settings: Settings) -> int:
     finally:
         engine.dispose()
     if options.dry_run and isinstance(target, DataHub):
-        for urn, datasets in sorted(target.merged().items()):
-            print(f"strandline: {urn} would merge {', '.join(datasets)}", file=sys.stderr)
+        for urn, names in sorted(target.merged().items()):
+            print(f"strandline: {urn} would merge {', '.join(names)}", file=sys.stderr)
     if file is not None and not options.dry_run:
         beside(file).touch()
         beside(file).replace(file)

@@ -138,11 +138,11 @@ def no_input_output() -> Json:
 
 
 class DatasetUrns:
-    """The urns of datasets by their records, and the datasets that each stands for."""
+    """The urns of datasets by their records, and the names that each urn stands for."""
 
     def __init__(self, urns: Urns) -> None:
         self._urns = urns
-        self.datasets: dict[str, set[str]] = {}
+        self._names: dict[str, set[str]] = {}
 
     def of(self, dataset: DatasetRecord) -> str:
         """Return the urn of one dataset."""
@@ -159,12 +159,16 @@ class DatasetUrns:
             catalog=str(catalog.get("name") or ""),
             table_format=_format_of(dataset.facets),
         )
-        self.datasets.setdefault(urn, set()).add(f"{dataset.namespace}:{dataset.name}")
+        self.note(urn, dataset)
         return urn
 
+    def note(self, urn: str, named: DatasetRecord | JobRecord) -> None:
+        """Remember what an urn stands for."""
+        self._names.setdefault(urn, set()).add(f"{named.namespace}:{named.name}")
+
     def merged(self) -> dict[str, list[str]]:
-        """Return the urns that stand for several datasets."""
-        return {urn: sorted(names) for urn, names in self.datasets.items() if len(names) > 1}
+        """Return the urns that stand for several datasets or jobs."""
+        return {urn: sorted(names) for urn, names in self._names.items() if len(names) > 1}
 
 
 def _format_of(facets: Mapping[str, Any]) -> str:

@@ -76,7 +76,7 @@ class DataHub:
         self._urns = DatasetUrns(rules.urns)
 
     def merged(self) -> dict[str, list[str]]:
-        """Return the urns, of those made so far, that stand for several datasets."""
+        """Return the urns, of those made so far, that stand for several datasets or jobs."""
         return self._urns.merged()
 
     def items(self, connection: Connection, changes: Sequence[Change], now: float) -> list[Item]:
@@ -112,6 +112,7 @@ class DataHub:
             self._orchestrator(record), record.job.name, record.job.namespace
         )
         job = self._rules.urns.job(flow, record.job.name)
+        self._urns.note(job, record.job)
         removed = self._rules.on_end == REMOVE and not runs and not record.design
         yield _item(aspects.flow_proposal(flow, record.job), change, record)
         about = aspects.job_proposal(
