@@ -99,7 +99,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say it, and exit with 2."""
-        self.exit(2, f"{self.prog}: {message} ({self.prog} --help)\n")
+        self.exit(2, f"{self.prog}: {escaped(message)} ({self.prog} --help)\n")
 
 
 def _parser() -> argparse.ArgumentParser:
