@@ -62,11 +62,12 @@ class Target:
     before: Dataset | None = None  # as it was called until it was renamed
     renamed: Mapping[str, str] = field(default_factory=dict)  # columns by their old names
     met: bool = False  # an earlier statement of the application mentions it
+    part: bool = False  # only a partition that is not there is written
 
     @property
     def nameless(self) -> bool:
         """True for a place that no catalog knows: only its content tells if it was written."""
-        return (
+        return self.part or (
             self.proven_by is not None
             and self.mention.catalog is None
             and self.mention.catalog_table is None
@@ -247,6 +248,7 @@ def _target(write: Write, jvm: Jvm) -> Target | None:
         _dataset_before(write, jvm),
         write.renamed,
         knowing[1].table in jvm.tables,
+        write.part,
     )
 
 
@@ -262,7 +264,7 @@ def _proof(write: Write, format_: Format) -> Proof:
         return None
     if format_.scans_tell:
         return "snapshot"
-    if write.mention.provider == "files":
+    if write.part or write.mention.provider == "files":
         return "files"
     in_catalog = write.mention.catalog_table is not None or write.mention.catalog is not None
     return "part" if in_catalog else None  # a nested execution fills a table that was made

@@ -387,10 +387,9 @@ class PlanReader:
         if not any(target.unless_there for target in parts.targets):
             return parts
         begun = begun_at(execution)
-        times = [target.format.made_at(target.mention, self._jvm) for target in parts.targets]
-        made = [
-            (target, at) for target, at in zip(parts.targets, times, strict=True) if at is not None
-        ]
+        tables = [target for target in parts.targets if not target.part]
+        times = [target.format.made_at(target.mention, self._jvm) for target in tables]
+        made = [(target, at) for target, at in zip(tables, times, strict=True) if at is not None]
         if begun is not None and any(_was_there(target, at, begun) for target, at in made):
             return replace(parts, reads=(), targets=())
         nameless = any(target.nameless for target in parts.targets)

@@ -39,9 +39,9 @@ def _files(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     mention = Mention(
         _renamed(plan, root), catalog_table=table, provider="files", options={"path": path}
     )
-    return [
-        Write(mention, _MODES.get(mode, "create"), unless_there=mode == "Ignore" and table is None)
-    ]
+    part = mode == "Overwrite" and table is not None and bool(plan.ifPartitionNotExists())
+    unless_there = part or (mode == "Ignore" and table is None)
+    return [Write(mention, _MODES.get(mode, "create"), unless_there=unless_there, part=part)]
 
 
 def _directory(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -156,7 +156,9 @@ def _table_like(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 
 def _hive_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     mention = of_table(plan.table(), _renamed(plan, root), jvm)
-    return [Write(mention, "overwrite" if plan.overwrite() else "append")]
+    part = bool(plan.ifPartitionNotExists())
+    operation: Operation = "overwrite" if plan.overwrite() else "append"
+    return [Write(mention, operation, unless_there=part, part=part)]
 
 
 def of_table(table: JavaObject, schema: tuple[Field, ...], jvm: Jvm) -> Mention:

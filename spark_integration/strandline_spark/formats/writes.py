@@ -21,7 +21,8 @@ class Write:
     `new`: the table does not exist before; `unless_there`: if it does, nothing is done. `fills`:
     rows are written too. `batch`: a streaming query's micro-batch. `whole`: everything that the
     table held is replaced; `completes`: by the whole result of a query. `before`: the same table
-    under the name that it had until now. `renamed`: columns of it by their old names.
+    under the name that it had until now. `renamed`: columns of it by their old names. `part`: only
+    a partition that is not there is written.
     """
 
     mention: Mention
@@ -37,6 +38,7 @@ class Write:
     completes: bool = False
     before: Mention | None = None
     renamed: Mapping[str, str] = field(default_factory=dict)
+    part: bool = False
 
 
 Reader = Callable[[JavaObject, Node, Jvm], list[Write]]

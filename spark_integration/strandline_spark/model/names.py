@@ -77,13 +77,16 @@ def of_jdbc(url: str, table: str) -> tuple[str, str]:
     ('postgres://db:5432', 'shop.public.orders')
     >>> of_jdbc("jdbc:mysql://u:p/w:x@db/shop", "orders")
     ('mysql://db:3306', 'shop.orders')
-    >>> of_jdbc("jdbc:sqlite:/tmp/shop.db", "orders")
-    ('sqlite', '/tmp/shop.db.orders')
+    >>> [of_jdbc("jdbc:postgresql://db/shop", name)[1] for name in ("Orders", '"Orders"')]
+    ['shop.public.orders', 'shop.public.Orders']
+    >>> [of_jdbc("jdbc:sqlite:/shop.db", name)[1] for name in ("orders", "main.ORDERS")]
+    ['/shop.db.orders', '/shop.db.orders']
     >>> of_jdbc("jdbc:snowflake://org-acc.snowflakecomputing.com/?db=SHOP&schema=PUBLIC", "ORDERS")
     ('snowflake://org-acc', 'SHOP.PUBLIC.ORDERS')
     """
     scheme, _, rest = url.removeprefix("jdbc:").partition(":")
     scheme = _JDBC_SCHEMES.get(scheme, scheme)
+    table = _as_kept(scheme, rest, table)
     if not rest.startswith("//"):
         return _jdbc_without_host(scheme, rest, table)
     authority = urlsplit("jdbc:" + _BROKEN_LOGIN.sub("//", rest.split(";")[0]))
@@ -96,6 +99,22 @@ def of_jdbc(url: str, table: str) -> tuple[str, str]:
         )
     place = _redshift_place(host) if scheme == "redshift" else host
     return f"{scheme}://{place}{f':{port}' if port else ''}", _jdbc_name(database, table)
+
+
+def _as_kept(scheme: str, rest: str, table: str) -> str:
+    """Return a table's name as its database keeps it: in its own letters, with its schema.
+
+    SQLite compares names without case. PostgreSQL keeps names in lower case unless they are quoted.
+    """
+    if scheme == "sqlite":
+        return re.sub(r"^[\"`\[]?main[\"`\]]?\.", "", table.lower())
+    if scheme != "postgres":
+        return table
+    parts = re.findall(r'"[^"]*"|[^".]+', table)
+    if len(parts) == 1:
+        schema = unquote(_parameter(rest, "currentSchema") or "public").split(",")[0]
+        parts.insert(0, schema)
+    return ".".join(part if part.startswith('"') else part.lower() for part in parts)
 
 
 def _in_schema(table: str, rest: str) -> str:

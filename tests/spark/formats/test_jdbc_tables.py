@@ -83,3 +83,40 @@ def test_append_does_not_tell_the_columns_of_the_table(
     assert columns("append") == []
     assert columns("overwrite", truncate="true") == []
     assert columns("overwrite") == ["id", "name"]  # the table is made anew
+
+
+@pytest.mark.parametrize(
+    ("query", "columns", "origins"),
+    [
+        (
+            "SELECT id, amt FROM orders UNION ALL SELECT oid, price FROM old",
+            ["id", "amt"],
+            [["orders.id", "old.oid"], ["orders.amt", "old.price"]],
+        ),
+        (
+            "SELECT o.*, u.name AS who FROM orders o JOIN users u ON o.uid = u.id",
+            ["id", "uid", "who"],
+            [["orders.id"], ["orders.uid"], ["users.name"]],
+        ),
+        ("SELECT id FROM orders UNION SELECT * FROM old", ["id"], [[]]),
+        ("SELECT o.*, u.* FROM orders o JOIN users u ON o.uid = u.id", ["id", "name"], [[], []]),
+    ],
+)
+def test_columns_of_a_union_and_of_one_tables_star_are_read(
+    lake: Any, query: str, columns: list[str], origins: list[list[str]]
+) -> None:
+    options = {"url": "jdbc:sqlite:/shop.db", "query": query}
+    numbered = tuple(enumerate(columns))
+    mention = Mention(columns=numbered, provider="jdbc", options=options)
+    values = FORMAT.queried(mention, Jvm(lake._jvm, lake._jsparkSession)) or {}
+
+    assert [
+        [f"{o.dataset[1].removeprefix('/shop.db.')}.{o.column}" for o in origins_of(values[n])]
+        for n, _ in numbered
+    ] == origins
+
+
+def test_a_database_has_one_name_for_a_table_however_it_is_written(lake: Any) -> None:
+    texts = ["orders", "ORDERS", "main.Orders", "SELECT * FROM main.ORDERS", '"orders" o']
+
+    assert {name for text in texts for name in tables(lake, text)} == {"/shop.db.orders"}

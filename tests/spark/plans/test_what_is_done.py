@@ -83,6 +83,17 @@ def test_what_the_application_has_just_made_is_not_made_again(
     assert [output.operation for output in anew.outputs] == ["create"]
 
 
+def test_partition_that_must_not_exist_is_overwritten_once(lake: Any) -> None:
+    lake.sql("CREATE TABLE done.days (id INT, day STRING) USING parquet PARTITIONED BY (day)")
+    reader = PlanReader(lake)
+    command = "INSERT OVERWRITE done.days PARTITION (day = '1') IF NOT EXISTS SELECT 1 AS id"
+    first, again = (reader.at_end(execution(lake, command)) for _ in range(2))
+
+    assert [output.operation for output in first.outputs] == ["overwrite"]
+    assert (again.inputs, again.outputs) == ((), ())
+    assert lake.table("done.days").count() == 1
+
+
 def test_table_like_another_is_made_without_rows(lake: Any, tmp_path: Path) -> None:
     lake.sql("CREATE TABLE done.pattern (id INT, v STRING) USING parquet")
     place = f"{tmp_path}/elsewhere"

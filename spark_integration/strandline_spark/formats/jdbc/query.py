@@ -71,6 +71,7 @@ class JdbcQuery:
     """A query as it was parsed, with the common table expressions that were prepared for it."""
 
     root: Node
+    text: str = ""
 
     @property
     def tables(self) -> list[str]:
@@ -78,7 +79,7 @@ class JdbcQuery:
         found, own = list[str](), {name.lower() for name, _ in _expressions(self.root)}
         for entry in _entries(self.root):
             if entry["class"].endswith(".UnresolvedRelation"):
-                found.append(".".join(_parts(entry["multipartIdentifier"])))
+                found.append(_spelt(_parts(entry["multipartIdentifier"]), self.text))
         return [name for name in dict.fromkeys(found) if name.lower() not in own]
 
     def columns(self, names: Sequence[str], column_of: ColumnOf) -> list[Value]:
@@ -87,7 +88,8 @@ class JdbcQuery:
         Nothing for those that cannot be determined.
         """
         try:
-            found = [value for _, value in _Reading(self.root, column_of).select(self.root, names)]
+            reading = _Reading(self.root, self.text, column_of)
+            found = [value for _, value in reading.select(self.root, names)]
         except _UnknownError:
             found = []
         return found if len(found) == len(names) else [() for _ in names]
@@ -104,7 +106,7 @@ def query_of(url: str, text: str, jvm: Jvm) -> JdbcQuery | None:
         readings.reverse()
     for text_tried in dict.fromkeys(readings):
         try:
-            return JdbcQuery(parsed(parser.parsePlan(text_tried).toJSON()))
+            return JdbcQuery(parsed(parser.parsePlan(text_tried).toJSON()), text)
         except JAVA_FAILED:
             continue
     return None
@@ -116,6 +118,11 @@ def _in_backticks(text: str) -> str:
     return "'".join(
         piece if index % 2 else piece.replace('"', "`") for index, piece in enumerate(pieces)
     )
+
+
+def _spelt(parts: Sequence[str], text: str) -> str:
+    """Return a table's name; parts that the text has in double quotes are in them."""
+    return ".".join(f'"{part}"' if f'"{part}"' in text else part for part in parts)
 
 
 def _parts(shown: str) -> list[str]:
@@ -147,7 +154,8 @@ def _expressions(root: Node) -> Iterator[tuple[str, Node]]:
 class _Reading:
     """Reads what the columns of a query are made of."""
 
-    def __init__(self, root: Node, column_of: ColumnOf) -> None:
+    def __init__(self, root: Node, text: str, column_of: ColumnOf) -> None:
+        self._text = text
         self._common = {name.lower(): query for name, query in _expressions(root)}
         self._column_of = column_of
 
@@ -155,13 +163,36 @@ class _Reading:
         """Name and value of each column of a SELECT; `names` are those of its stars."""
         while node.name in _AROUND:
             node = node.children[-1]
+        if node.name == "Union":
+            return self._union(node, names)
         if node.name not in _SELECTS:
             raise _UnknownError
         sources = list(self._sources(node.children[0]))
         items = node.nodes(_SELECTS[node.name])
-        if len(items) == 1 and items[0].name == "UnresolvedStar":
-            return self._star(sources, names)
-        return [(_name_of(item), self._value(item, sources)) for item in items]
+        selected = list[tuple[str, Value]]()
+        for index, item in enumerate(items):
+            if item.name == "UnresolvedStar":
+                others = len(items) - index - 1  # columns that stand behind the star
+                in_star = names[len(selected) : len(names) - others]
+                one_star = all(other.name != "UnresolvedStar" for other in items[index + 1 :])
+                own = _sources_of(item, sources)
+                selected += self._star(own, in_star if one_star else ())
+            else:
+                selected.append((_name_of(item), self._value(item, sources)))
+        return selected
+
+    def _union(self, node: Node, names: Sequence[str]) -> list[tuple[str, Value]]:
+        """Return the columns by their positions; names are those of the first branch."""
+        first, *others = [
+            self.select(child, names if index == 0 else ())
+            for index, child in enumerate(node.children)
+        ]
+        if any(len(other) != len(first) for other in others):
+            raise _UnknownError
+        return [
+            (name, (*value, *(term for other in others for term in other[index][1])))
+            for index, (name, value) in enumerate(first)
+        ]
 
     def _star(self, sources: Sequence[_Source], names: Sequence[str]) -> list[tuple[str, Value]]:
         if len(sources) != 1:
@@ -196,7 +227,7 @@ class _Reading:
         common = self._common.get(parts[-1].lower()) if len(parts) == 1 else None
         if common is not None:
             return _Source(name or parts[-1], columns=dict(self.select(common)))
-        return _Source(name or parts[-1], ".".join(parts))
+        return _Source(name or parts[-1], _spelt(parts, self._text))
 
     def _value(self, item: Node, sources: Sequence[_Source]) -> Value:
         try:
@@ -204,6 +235,15 @@ class _Reading:
             return value_of(context.resolvable(item), context)
         except _UnknownError:
             return ()
+
+
+def _sources_of(star: Node, sources: Sequence[_Source]) -> list[_Source]:
+    """Return the sources that `*` means, or `name.*`."""
+    target = star.fields.get("target")
+    if not target:
+        return list(sources)
+    name = _parts(str(target))[-1].lower()
+    return [source for source in sources if source.name.lower() == name]
 
 
 def _name_of(item: Node) -> str:
