@@ -210,3 +210,38 @@ def test_any_order_leaves_the_same_rows(
 
     with sqlite_engine.connect() as connection, plain_engine.connect() as other:
         assert folded_rows(connection) == folded_rows(other)
+
+
+def random_renames(random: Random) -> tuple[list[Json], dict[str, set[str]]]:
+    """Return events that write and rename tables, and what each table was made from, by its name.
+
+    A name that no table has makes a new one when it is written.
+    """
+    names = [f"db.{letter}" for letter in "abcd"]
+    tables: dict[str, set[str]] = {}
+    renames = set[tuple[str, str]]()
+    events: list[Json] = []
+    for step in range(random.randint(4, 12)):
+        moment, name = 3 * step + 3, random.choice(names)
+        free = [other for other in names if other not in tables and (name, other) not in renames]
+        if name in tables and free and random.random() < 0.7:
+            new_name = random.choice(free)
+            renames.add((name, new_name))
+            tables[new_name] = tables.pop(name)
+            events += renamed(moment, name, new_name)
+        else:
+            tables.setdefault(name, set()).add(f"src{step}")
+            events.append(made(moment, f"src{step}", name, f"job{step}"))
+    return events, tables
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_each_table_has_what_was_written_into_it_whatever_its_names_were(
+    engine: Engine, seed: int
+) -> None:
+    random = Random(seed)
+    events, tables = random_renames(random)
+    random.shuffle(events)
+    store(engine, events, NOON, size=random.choice([1, 2, 100]))
+
+    assert {name: sources_of(engine, name) for name in tables} == tables

@@ -83,6 +83,9 @@ def believed(
         if alias.type != RENAMED:
             is_gone |= alias.dataset_id in taken_back
         if alias.type in NO_EVENTS or not is_gone:
+            if alias.type == RENAMED:
+                meant = _meant_at(alias.at, alias.dataset_id, former_names)
+                alias = alias._replace(dataset_id=meant)
             links.append(alias)
     return links
 

@@ -6,7 +6,7 @@ their events are taken again; events that come later are named by their time (`M
 neither order nor repetition matters. What runs said whose events are gone stays under the name.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Column, Connection, delete, func, or_, select, update
@@ -45,6 +45,8 @@ from strandline.store.sql.facet_rows import store_by_themselves
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import raise_epoch
 from strandline.store.sql.upsert import upsert
+
+ALWAYS = 2**62  # until which a name means what it means now
 
 
 class UsedAgain(NamedTuple):
@@ -148,12 +150,17 @@ def separate_names(
     raise_epoch(connection)
     note_names_before(connection, [name.before for name in used])
     caches.memory.learn_names_before(names_before(connection))
-    run_ids = {id_ for name in used for id_ in _runs_before(connection, name)}
+    meanings = {name: _meanings(connection, name.rename.alias_id) for name in used}
+    run_ids: set[int] = set()
+    for name, former_names in meanings.items():
+        run_ids |= _runs_before(connection, name, former_names)
     events = list(_events_of(connection, run_ids))
     run_ids &= _with_all_events(connection, run_ids, events)
-    keys = _delete(connection, run_ids, [name.rename.alias_id for name in used])
-    for name in used:
-        _move_rows(connection, name)
+    all_ids = {id_ for former_names in meanings.values() for id_ in former_names}
+    keys = _delete(connection, run_ids, all_ids)
+    for name, former_names in meanings.items():
+        _move_rows(connection, name, former_names)
+    _date_again(connection, all_ids)
     relabel(connection, {id_ for name in used for id_ in (*name.rename[:2], name.former_id)})
     changes: list[EventChange] = []
     for run_id, event, stamp in events:
@@ -162,17 +169,28 @@ def separate_names(
     return changes, keys
 
 
-def _runs_before(connection: Connection, name: UsedAgain) -> set[int]:
+def _meanings(connection: Connection, name_id: int) -> dict[int, int]:
+    """Map what a name meant, and means now, to the moment until which it did."""
+    until, link = dataset_aliases.alias("until"), dataset_aliases.alias("link")
+    query = (
+        select(link.c.alias_id, link.c.at)
+        .join_from(until, link, until.c.dataset_id == link.c.alias_id)
+        .where(until.c.alias_id == name_id, until.c.type == UNTIL, link.c.type == FORMER)
+    )
+    return {name_id: ALWAYS} | {row.alias_id: row.at for row in connection.execute(query)}
+
+
+def _runs_before(connection: Connection, name: UsedAgain, meanings: Mapping[int, int]) -> set[int]:
     """Return the runs and designs that named the table by its name before."""
-    name_id, until = name.rename.alias_id, name.rename.at
-    used = select(relations.c.run_id).where(relations.c.dataset_id == name_id)
+    later = [id_ for id_, until in meanings.items() if until > name.rename.at]
+    used = select(relations.c.run_id).where(among(relations.c.dataset_id, later))
     in_edges = (
         select(edge_uses.c.run_id)
         .join(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
-        .where(edge_columns.c.source_id == name_id)
+        .where(among(edge_columns.c.source_id, later))
     )
     query = select(runs.c.id).where(
-        runs.c.first_at <= until, or_(runs.c.id.in_(used), runs.c.id.in_(in_edges))
+        runs.c.first_at <= name.rename.at, or_(runs.c.id.in_(used), runs.c.id.in_(in_edges))
     )
     return set(connection.scalars(query))
 
@@ -227,23 +245,31 @@ def _delete(
     return {(row.job_id, row.direction, row.dataset_id) for row in rows}
 
 
-def _move_rows(connection: Connection, name: UsedAgain) -> None:
-    """Move the facets and snapshots that the name had before the rename; date the name itself."""
-    name_id, until = name.rename.alias_id, name.rename.at
-    store_by_themselves(connection, [name_id])
+def _move_rows(connection: Connection, name: UsedAgain, meanings: Mapping[int, int]) -> None:
+    """Move the facets and snapshots that the name had before the rename."""
+    until = name.rename.at
+    since = max((end for end in meanings.values() if end < until), default=-ALWAYS)
+    later = [id_ for id_, end in meanings.items() if end > until]
+    store_by_themselves(connection, later)
     kinds: tuple[tuple[type[FacetSeen | SnapshotSeen], Column[int], Column[int]], ...] = (
         (FacetSeen, facets.c.entity_id, facets.c.at),
         (SnapshotSeen, snapshots.c.dataset_id, snapshots.c.first_at),
     )
     for kind, owner, at in kinds:
         others = [owner.table.c[field] for field in kind._fields[1:]]
-        before = owner == name_id, at < until
+        before = among(owner, later), at >= since, at < until
         moved = [
             kind(name.former_id, *row) for row in connection.execute(select(*others).where(*before))
         ]
         if moved:
             connection.execute(delete(owner.table).where(*before))
             upsert(connection, kind, fold_rows(kind, moved))
-    first = select(func.min(relations.c.first_at)).where(relations.c.dataset_id == name_id)
-    own = update(datasets).where(datasets.c.id == name_id)
-    connection.execute(own.values(first_at=func.coalesce(connection.scalar(first), until)))
+
+
+def _date_again(connection: Connection, dataset_ids: Collection[int]) -> None:
+    """Date datasets by the runs that use them."""
+    for id_ in dataset_ids:
+        dates = select(func.min(relations.c.first_at), func.max(relations.c.newest_at))
+        first_at, newest_at = connection.execute(dates.where(relations.c.dataset_id == id_)).one()
+        own = update(datasets).where(datasets.c.id == id_)
+        connection.execute(own.values(first_at=first_at, newest_at=newest_at))
