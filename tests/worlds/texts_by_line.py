@@ -256,7 +256,6 @@ osql -U sa -P $SECRET
 sqlplus ann/$SECRET@//db:1521/orcl
 sqlplus 'ann/"$SECRET"@db'
 impdp ann/$SECRET directory=d
-tnsping; conn ann/$SECRET
 impala-shell -i h -u ann --ldap_password=$SECRET
 beeline -u "jdbc:hive2://h:10000" -n ann -p $SECRET
 beeline -u 'jdbc:hive2://h:10000/default;user=ann;password=$SECRET'
@@ -990,4 +989,20 @@ PushedFilters: [IsNotNull(token), EqualTo(token,abc)]
 +------+--------+\n|user  |password|\n+------+--------+
 AnalysisException: Column 'password' does not exist. Did you mean one of the following? [pw, token1]
 Project [password AS password#5, token AS tok#6]
+net user growth rose by 12 percent
+the net user count is 4711
+TLS conn read/write timeout after 30s
+conn pool main/replica1 exhausted
+the salt lake city office has 4711 rows
+pinned to node1, spinning up pin4711
+access code owners: @team1
+OAuth flow for client abc123 started
+Digest of image sha256:9e107d9d372bb6826bd81d3542a419d6
+AUTH plan: see page 12
+the assertion at line 4711 failed
+assertion failed: expected 1234
+session id of the query is unknown
+zip -r out.zip dir1 -x P2
+SELECT 'a1b2c3' AS key_name, token FROM t
+SELECT pin, salt, otp FROM t WHERE otp = 4711
 """)

@@ -68,7 +68,7 @@ _SUSPICIOUS = (
     rf"(?:{'|'.join(map(str.lower, PROGRAMS))})[\s\S]*?(?:[ \t\n\r\f\v'\"]|\\[nrtf])--?[a-z]",
     "pgpass|login",
     "https? -a|kinit|chpasswd",
-    "(?:net user?|schtasks|alias set|securestring|sqlplus|impdp|expdp|sqlldr|conn) ",
+    "(?:net user?|schtasks|alias set|securestring|sqlplus|impdp|expdp|sqlldr) ",
     r"(?:hmac\.new|jwt\.(?:en|de)code)\(",
     r'(?:properties|variables)"\s*:\s*(?:[^\s{]|\{\s*[^\s}])',
     r'jdbc:|\\/|\\u00|/[^"/@ ]+@|:[^"@: ]+@[\w.-]+[:(]',

@@ -12,35 +12,35 @@ _ARGUMENT = (
 )
 _LINE = r"\b[^\n|;&]{0,300}?\s"
 _ITEM = r"\b[^\n|;&]{0,300}?[\s'\"]"
+# Programs whose `-p` is a password
+_LOGIN_PROGRAMS = (
+    *("docker login", "podman login", "az login", "oc login", "nerdctl login", "buildah login"),
+    *("skopeo login", "registry login", "airflow users create", "mongo", "mongosh", "mongodump"),
+    *("mongorestore", "beeline", "cqlsh", "influx", "twine", "cypher-shell", "psexec", "usermod"),
+)
 # Programs, and what stands between them and a password.
 _OPTIONS = (
+    (_LOGIN_PROGRAMS, rf"{_LINE}-p\s+"),
     (("mysql", "mariadb"), rf"[\w-]{{0,20}}(?:{_ITEM}-p(?=[^\s'\"])|{_LINE}-p(?=['\"]))"),
-    (("sqlcmd", "bcp", "isql", "osql"), rf"{_LINE}-P\s?"),
+    (("sqlcmd", "bcp", "isql", "osql", "zip", "unzip"), rf"{_LINE}-P\s?"),
     (("redis-cli",), rf"{_LINE}-a\s+"),
     (("ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami"), rf"{_LINE}-w\s+"),
     (("sshpass",), r"\s+-p\s?"),
-    (("zip", "unzip"), rf"{_LINE}-P\s+"),
     (("7z", "rar", "unrar"), rf"{_LINE}-p"),
     (("vault login",), r"\s+(?:-no-print\s+)?(?:token=)?(?!-)"),
     (("openssl",), rf"{_LINE}(?:-k\s+|-pass(?:in|out)?\s+pass:)"),
     (("ssh-keygen",), rf"{_LINE}-N\s+"),
-    (("psexec", "usermod"), rf"{_LINE}-p\s+"),
     (("schtasks",), rf"{_LINE}/rp\s+"),
     (("net use",), r"\s+(?:\w:\s+)?\\\S+\s+(?![/*])"),
-    (("net user",), r"\s+\w+\s+(?![/*])"),
+    (("net user",), r"\s+\w+\s+(?![/*])(?=\S+\s+/)"),
     (("mc alias set",), r"\s+\S+\s+\S+\s+\S+\s+(?!-)"),
     (("ConvertTo-SecureString",), r"\s+(?:-String\s+)?(?=['\"])"),
     (
-        ("sqlplus", "impdp", "expdp", "sqlldr", "conn"),
+        ("sqlplus", "impdp", "expdp", "sqlldr"),
         r"\s+(?:-\w+\s+)?['\"]?[A-Za-z]\w{0,60}/(?=[^\s/@])",
     ),
     (("lftp",), rf"{_LINE}-u\s+[^\s,]{{1,200}},"),
-    (("docker login", "podman login", "az login", "oc login"), rf"{_LINE}-p\s+"),
-    (("nerdctl login", "buildah login", "skopeo login", "registry login"), rf"{_LINE}-p\s+"),
-    (("mongo", "mongosh", "mongodump", "mongorestore"), rf"{_LINE}-p\s+"),
-    (("beeline", "cqlsh", "influx", "twine", "cypher-shell"), rf"{_LINE}-p\s+"),
     (("htpasswd -b",), r"\s+(?:-p\s+|\S+\s+\S+\s+)"),
-    (("airflow users create",), rf"{_LINE}-p\s+"),
     (
         ("databricks secrets", "az keyvault secret", "hadoop credential", "aws ssm put-parameter"),
         rf"{_LINE}--?(?:string-)?value[\s=]+",
