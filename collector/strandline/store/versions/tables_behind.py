@@ -6,17 +6,17 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     CompoundSelect,
     Connection,
-    Exists,
-    FromClause,
     Row,
     Select,
     bindparam,
     exists,
     literal,
+    or_,
     select,
-    union_all,
+    union,
 )
 
 from strandline.core.changes.extraction import SINK, SOURCE
@@ -30,6 +30,9 @@ from strandline.store.schema.relation_tables import (
     edge_uses,
     job_relations,
     relations,
+    run_templates,
+    template_edges,
+    template_relations,
 )
 from strandline.store.schema.run_tables import runs
 from strandline.store.sql.id_lists import among_given
@@ -85,41 +88,60 @@ def _sources() -> Select[Any]:
         .join(source, source.c.id == reads.c.dataset_id)
         .join(canonical, canonical.c.id == source.c.canonical_id)
         .where(among_given(named.c.id, "tables"), writes.c.ran == 1)
-        .where(_is_made_before(written, source))
+        .where(_is_made_before(written.c.id, source.c.id, bindparam("before", type_=BigInteger)))
     )
 
 
-def _is_made_before(written: FromClause, source: FromClause) -> Exists:
-    """Return the condition that a run made a table from a source before a moment."""
-    before = bindparam("before", type_=BigInteger)
-    writes, reads = _made().alias("made"), _read().alias("used")
-    return exists().where(
-        writes.c.dataset_id == written.c.id,
-        writes.c.first_at <= before,
-        reads.c.run_id == writes.c.run_id,
-        reads.c.dataset_id == source.c.id,
-        reads.c.first_at <= before,
+def _is_made_before(
+    made: ColumnElement[int],
+    source: ColumnElement[int],
+    before: ColumnElement[int],
+    other_than: ColumnElement[int] | None = None,
+) -> ColumnElement[bool]:
+    """Return the condition that a run made a dataset from a source before a moment.
+
+    The LIMIT lets PostgreSQL stop at the first of thousands of runs.
+    """
+    writes, used = template_relations.alias("writes_of"), run_templates.alias("writing")
+    reads, using = template_relations.alias("reads_of"), run_templates.alias("reading")
+    edges, stated = template_edges.alias("edges_of"), run_templates.alias("stating")
+    columns = edge_columns.alias("columns_of")
+    is_input = (
+        exists()
+        .where(
+            using.c.run_id == used.c.run_id,
+            using.c.first_at <= before,
+            reads.c.template_id == using.c.template_id,
+            reads.c.direction == SOURCE,
+            reads.c.dataset_id == source,
+            reads.c.creates != ELSEWHERE,
+        )
+        .correlate_except(using, reads)
     )
-
-
-def _made() -> Select[Any]:
-    """Select what runs wrote."""
-    of = relations.c
-    return select(of.run_id, of.dataset_id, of.first_at).where(
-        of.direction == SINK, of.creates != ELSEWHERE
+    is_in_an_edge = (
+        exists()
+        .where(
+            stated.c.run_id == used.c.run_id,
+            edges.c.template_id == stated.c.template_id,
+            columns.c.set_hash == edges.c.set_hash,
+            columns.c.source_id == source,
+        )
+        .correlate_except(stated, edges, columns)
     )
-
-
-def _read() -> CompoundSelect[Any]:
-    """Select what runs read: their inputs, and sources that only edges name."""
-    of = relations.c
-    joined = edge_uses.join(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
-    return union_all(
-        select(of.run_id, of.dataset_id, of.first_at).where(
-            of.direction == SOURCE, of.creates != ELSEWHERE
-        ),
-        select(edge_uses.c.run_id, edge_columns.c.source_id, literal(0)).select_from(joined),
+    run = (
+        select(literal(1))
+        .select_from(writes.join(used, used.c.template_id == writes.c.template_id))
+        .where(
+            writes.c.dataset_id == made,
+            writes.c.direction == SINK,
+            writes.c.creates != ELSEWHERE,
+            used.c.first_at <= before,
+            or_(is_input, is_in_an_edge),
+        )
     )
+    if other_than is not None:
+        run = run.where(used.c.run_id != other_than)
+    return run.limit(1).correlate_except(writes, used).scalar_subquery().is_not(None)
 
 
 def runs_since(connection: Connection, at: int) -> Sequence[Row[Any]]:
@@ -153,23 +175,21 @@ def behind_new_edges(
 
 
 @cache
-def _new_edges() -> Select[Any]:
+def _new_edges() -> CompoundSelect[Any]:
     """Select what runs made from sources from which no run had made it before."""
-    writes, reads = _made().alias("new_made"), _read().alias("new_used")
-    earlier, used = _made().alias("made"), _read().alias("used")
-    is_known = exists().where(
-        earlier.c.dataset_id == writes.c.dataset_id,
-        earlier.c.run_id != writes.c.run_id,
-        earlier.c.first_at <= writes.c.first_at,
-        used.c.run_id == earlier.c.run_id,
-        used.c.dataset_id == reads.c.dataset_id,
-        used.c.first_at <= writes.c.first_at,
-    )
-    return (
-        select(writes.c.dataset_id, writes.c.first_at)
-        .distinct()
-        .join(reads, reads.c.run_id == writes.c.run_id)
-        .where(among_given(writes.c.run_id, "runs"), ~is_known)
+    writes, reads = relations.alias("writes"), relations.alias("reads")
+    stated = edge_uses.join(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
+    of = writes.c
+    of_runs = among_given(of.run_id, "runs"), of.direction == SINK, of.creates != ELSEWHERE
+    read = (reads.c.run_id == of.run_id) & (reads.c.direction == SOURCE)
+    inputs = select(of.dataset_id, of.first_at).join(reads, read).where(*of_runs)
+    named = select(of.dataset_id, of.first_at).join(stated, edge_uses.c.run_id == of.run_id)
+    return union(
+        inputs.where(~_is_made_before(of.dataset_id, reads.c.dataset_id, of.first_at, of.run_id)),
+        named.where(
+            *of_runs,
+            ~_is_made_before(of.dataset_id, edge_columns.c.source_id, of.first_at, of.run_id),
+        ),
     )
 
 
