@@ -155,19 +155,13 @@ def _table_tree(answer: Json, nodes: dict[str, Json], *, upstream: bool) -> Tree
             ends = [edge[far] for edge in edges[key]]
             return [(end, key) if by_job and nodes[end]["type"] == "job" else end for end in ends]
         job, dataset = key
-        past = by_ends[frozenset(key)].get(
-            "through"
-        )  # hidden nodes lie between: what they join is not known here
-        if upstream and not past:
-            return [
-                origin
-                for edge in edges[dataset]
-                if edge[far] == job
-                for origin in edge.get("origins", ())
-            ]
-        return [
-            edge[far] for edge in edges[job] if past or dataset in edge.get("origins", (dataset,))
-        ]
+        if by_ends[frozenset(key)].get("through"):
+            # Hidden nodes lie between: what they join is not known here.
+            return [edge[far] for edge in edges[job]]
+        if upstream:
+            writes = [edge for edge in edges[dataset] if edge[far] == job]
+            return [origin for edge in writes for origin in edge.get("origins", ())]
+        return [edge[far] for edge in edges[job] if dataset in edge.get("origins", (dataset,))]
 
     return Tree(lambda key: _named(nodes[key if isinstance(key, str) else key[0]]), below, note)
 

@@ -5,6 +5,7 @@ was only observed is marked; what came as a double that matches no id of the tab
 answer, but the double.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -457,26 +458,28 @@ def _tell_unknown_inputs(
     connection: Connection, nodes: Mapping[At, Answer], reasons: Reasons, moment: int | None
 ) -> None:
     """Show with each snapshot what else its run read: of that nobody can say at which snapshot."""
-    makers: dict[At, set[int]] = {}
-    sources_of: dict[At, set[int]] = {}
+    runs_of: dict[At, set[int]] = defaultdict(set)
+    sources_of: dict[At, set[int]] = defaultdict(set)
     for read, written in reasons.values():
-        if written is not None and written.at in nodes:
-            makers.setdefault(written.at, set()).add(written.run)
-            sources_of.setdefault(written.at, set()).update(() if read is None else (read.dataset,))
-    every = {run for runs in makers.values() for run in runs}
-    unknown, stated = (
-        inputs_of_unknown_snapshots(connection, every, moment),
-        stated_inputs(connection, every),
-    )
-    names = nodes_of(connection, dict.fromkeys((id_ for ids in unknown.values() for id_ in ids), 0))
-    for at, runs in makers.items():
-        of_runs = {
-            id_ for run in runs for id_ in unknown.get(run, ()) if stated.admit(run, at[0], id_)
+        if written is None or written.at not in nodes:
+            continue
+        runs_of[written.at].add(written.run)
+        if read is not None:
+            sources_of[written.at].add(read.dataset)
+    runs = set[int]().union(*runs_of.values())
+    unknown = inputs_of_unknown_snapshots(connection, runs, moment)
+    stated = stated_inputs(connection, runs)
+    names = nodes_of(connection, dict.fromkeys(set[int]().union(*unknown.values()), 0))
+    for at, makers in runs_of.items():
+        besides = {
+            input_
+            for run in makers
+            for input_ in unknown.get(run, ())
+            if input_ not in sources_of[at] and stated.admit(run, at[0], input_)
         }
-        besides = of_runs - sources_of[at]
         if besides:
             nodes[at]["inputsOfUnknownSnapshots"] = [
-                _input(names[id_]) for id_ in names if id_ in besides
+                _input(node) for id_, node in names.items() if id_ in besides
             ]
 
 

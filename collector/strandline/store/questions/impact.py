@@ -89,41 +89,14 @@ def impact_of(connection: Connection, removal: Removal, shared: SharedJobs | Non
     `affected` counts it by kind, `hidden` what is not shown. `shared` are jobs that outlive the
     question.
     """
-    question = removal.question
-    known = KnownJobs(connection, with_known_runs(connection, removal.view), shared)
-    affected: list[Affected] = []
-    sizes: list[Answer] = []
-    if removal.column is None:
-        tables = walk_tables(connection, question, known)
-        others, size = _of_tables(connection, tables, removal.view)
-        affected += others
-        sizes.append(size)
-    if removal.column is not None or known.state_columns:
-        graph = Columns(connection, question, known=known, into_views=True)
-        columns = walk_columns(connection, graph, removal.column)
-        affected += _columns(columns)
-        sizes.append(columns.outcome(connection))
-        if removal.column is not None:
-            affected += _of_columns(connection, columns, removal)
-    affected = [
-        node
-        for node in affected
-        if node.answer["distance"] > 0 and node.answer["id"] != str(removal.node)
-    ]
-    shown = affected
-    if not removal.selection.is_empty:
-        selected = removal.selection.items(connection, [node.answer for node in affected])
-        ids = {item["id"] for item in selected}
-        shown = [node for node in affected if node.answer["id"] in ids]
+    affected, sizes = _affected(connection, removal, shared)
+    shown = _selected(connection, affected, removal.selection)
     start = nodes_of(connection, {removal.node.id: 0})[removal.node.id]
     of_start = Affected(removal.node.id, start)
     node, *items = _with_people(connection, [of_start, *shown], removal.view)
     items.sort(key=lambda item: (item["distance"], KINDS.index(item["type"]), item["id"]))
-    cut = next((size["truncatedBy"] for size in sizes if not size["complete"]), None)
-    # Steps of other dependencies are not hidden: all were followed.
-    counted = {name for size in sizes for name in size["hidden"]} - {"dependencies"}
-    hidden = {name: max(size["hidden"].get(name, 0) for size in sizes) for name in sorted(counted)}
     kinds = Counter(item["type"] for item in items)
+    cut = next((size["truncatedBy"] for size in sizes if not size["complete"]), None)
     return {
         "node": node | {"column": removal.column},
         "items": items,
@@ -131,8 +104,58 @@ def impact_of(connection: Connection, removal: Removal, shared: SharedJobs | Non
         "complete": cut is None,
         "truncatedBy": cut,
         "asOf": sizes[0]["asOf"],
-        "hidden": hidden | {"filtered": len(affected) - len(shown)},
+        "hidden": _most_hidden(sizes) | {"filtered": len(affected) - len(shown)},
     }
+
+
+def _affected(
+    connection: Connection, removal: Removal, shared: SharedJobs | None
+) -> tuple[list[Affected], list[Answer]]:
+    """Return everything that depends on the removed thing, and the sizes of the walks to it."""
+    known = KnownJobs(connection, with_known_runs(connection, removal.view), shared)
+    affected: list[Affected] = []
+    sizes: list[Answer] = []
+    if removal.column is None:
+        tables = walk_tables(connection, removal.question, known)
+        of_tables, size = _of_tables(connection, tables, removal.view)
+        affected += of_tables
+        sizes.append(size)
+    if removal.column is not None or known.state_columns:
+        graph = Columns(connection, removal.question, known=known, into_views=True)
+        columns = walk_columns(connection, graph, removal.column)
+        affected += _columns(columns)
+        sizes.append(columns.outcome(connection))
+        if removal.column is not None:
+            affected += _of_columns(connection, columns, removal)
+    return [
+        node
+        for node in affected
+        if node.answer["distance"] > 0 and node.answer["id"] != str(removal.node)
+    ], sizes
+
+
+def _selected(
+    connection: Connection, affected: list[Affected], selection: Selection
+) -> list[Affected]:
+    """Return the things that a selection takes."""
+    if selection.is_empty:
+        return affected
+    items = selection.items(connection, [node.answer for node in affected])
+    ids = {item["id"] for item in items}
+    return [node for node in affected if node.answer["id"] in ids]
+
+
+def _most_hidden(sizes: Iterable[Answer]) -> dict[str, int]:
+    """Return by name the greatest number that one of the walks hid.
+
+    Steps of other dependencies are not hidden: all were followed.
+    """
+    hidden: dict[str, int] = {}
+    for size in sizes:
+        for name, number in size["hidden"].items():
+            if name != "dependencies":
+                hidden[name] = max(number, hidden.get(name, 0))
+    return dict(sorted(hidden.items()))
 
 
 def _columns(walked: WalkedColumns) -> list[Affected]:

@@ -62,6 +62,13 @@ class JobUse(NamedTuple):
     names: Sequence[str]
 
 
+class _End(NamedTuple):
+    """The end of a job's use: its direction, and the place of the dataset's box."""
+
+    direction: int
+    box: int
+
+
 @dataclass(slots=True)
 class _Counts:
     """The jobs of a box: all, and those that both read and write in it."""
@@ -253,24 +260,14 @@ def _count_jobs(
 
     Many jobs lead between the same boxes: each such combination is looked at once.
     """
-    box_of = {
-        dataset.id: place
-        for place, box in enumerate(boxes)
-        if not box.is_open
-        for dataset in box.datasets
-    }
-    ends: dict[str, tuple[int, int]] = {}
-    for id_, canonical_id in canonical.items():
-        if canonical_id in box_of:
-            for direction in (SOURCE, SINK):
-                ends[f"{direction}{id_}"] = direction, box_of[canonical_id]
-    combinations = Counter(frozenset(map(ends.get, use.names)) for use in uses)
+    ends = _ends_in_boxes(canonical, boxes)
+    combinations = Counter(frozenset(map(ends.get, use.names)) - {None} for use in uses)
     counts = [_Counts() for _ in boxes]
     around = [_frames_around(box, boxes) for box in boxes]
     edges: Counter[tuple[int, int]] = Counter()
     for combination, jobs_alike in combinations.items():
-        reads = {end[1] for end in combination if end is not None and end[0] == SOURCE}
-        writes = {end[1] for end in combination if end is not None and end[0] == SINK}
+        reads = {end.box for end in combination if end and end.direction == SOURCE}
+        writes = {end.box for end in combination if end and end.direction == SINK}
         for source in reads:
             for target in writes - {source}:
                 edges[source, target] += jobs_alike
@@ -281,6 +278,22 @@ def _count_jobs(
         for box in reads & writes:
             counts[box].jobs_inside += jobs_alike
     return edges, counts
+
+
+def _ends_in_boxes(canonical: Mapping[int, int], boxes: Sequence[Box]) -> dict[str, _End]:
+    """Map each name of a dataset in a box, as `JobUse` has it, to its end there."""
+    box_of = {
+        dataset.id: place
+        for place, box in enumerate(boxes)
+        if not box.is_open
+        for dataset in box.datasets
+    }
+    return {
+        f"{direction}{id_}": _End(direction, box_of[canonical_id])
+        for id_, canonical_id in canonical.items()
+        if canonical_id in box_of
+        for direction in (SOURCE, SINK)
+    }
 
 
 def _frames_around(box: Box, boxes: Sequence[Box]) -> list[int]:
