@@ -90,9 +90,9 @@ def share(value: str) -> float:
     try:
         number = float(value)
     except ValueError:
-        raise ValueError("is not a share between 0 and 1") from None
+        raise ValueError("is not a number between 0 and 1") from None
     if not 0 < number <= 1:
-        raise ValueError("is not a share between 0 and 1")
+        raise ValueError("is not a number between 0 and 1")
     return number
 
 
@@ -273,7 +273,7 @@ def database_address(value: str) -> str:
 
 
 def _why_unusable(address: str) -> str | None:
-    """Return what is wrong with an address, without any part of it.
+    """Return the fault of an address, without any part of it.
 
     Where a password is not escaped, all parts are others.
     """

@@ -179,7 +179,7 @@ def _stand_by(context: Any, conf: Conf, claim: Claim, ended: threading.Event) ->
                     _start(context, conf, claim)
                     return
     except Exception as error:  # the JVM is gone
-        _LOG.info("strandline: stands by no more: %s", error)
+        _LOG.info("strandline: no longer standing by: %s", error)
     finally:
         claim.stand_by_no_more()
 

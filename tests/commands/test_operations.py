@@ -288,7 +288,7 @@ def test_truncated_file_is_reported_in_one_line(
             2,
             "keys add: --days is not a whole number from 1 to 36500",
         ),
-        (["consume"], 2, "STRANDLINE_KAFKA_BOOTSTRAP_SERVERS is missing: from where to consume"),
+        (["consume"], 2, "set STRANDLINE_KAFKA_BOOTSTRAP_SERVERS: there is no topic to consume"),
         (
             ["migrate", "--database-url", "sqlite:////proc/none/x.db"],
             1,

@@ -113,7 +113,7 @@ def test_rejection_gives_the_reason_and_an_alternative(strandline: Strandline) -
 
     assert refused == (
         "strandline: bank.lookup: untracked: no job that carries barriers writes it, and it is not a base table of a group."
-        " There is no strong answer over it; ask with --weak or --cut (consistency weak or cut)"
+        " There is no strong answer for it; ask with --weak or --cut (consistency weak or cut)"
     )
 
 

@@ -245,7 +245,10 @@ def test_configured_key_is_sent_to_the_configured_address_only(tables: Any) -> N
             {"table": "catalog_options", "state": "past"},
             "state: 'past' is neither 'running' nor 'history'",
         ),
-        ({"table": "catalog_options", "url": "ftp://x"}, "'ftp://x' is no http or https address"),
+        (
+            {"table": "catalog_options", "url": "ftp://x"},
+            "'ftp://x' is not an http or https address",
+        ),
         (
             {"table": "catalog_options", "url": "http://127.0.0.1:1"},
             "the collector at http://127.0.0.1:1 does not answer",

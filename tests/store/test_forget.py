@@ -655,14 +655,14 @@ def test_command_counts_before_it_forgets(
 
     assert main(command, {}) == 0
     counted = capsys.readouterr().out
-    assert "rows of run_relations go\n" in counted
+    assert "rows of run_relations to delete\n" in counted
     assert "nothing was changed" in counted
     assert main([*command, "--execute", "--json"], {}) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["executed"] is True
-    assert f"{answer['gone']['run_relations']} rows of run_relations go\n" in counted
+    assert f"{answer['gone']['run_relations']} rows of run_relations to delete\n" in counted
     assert main(command, {}) == 0
-    assert "the store has nothing of it" in capsys.readouterr().out
+    assert "nothing in the store names it" in capsys.readouterr().out
     noted = rows(sqlite_engine, "SELECT who, what, details FROM audit_log")
     assert len(noted) == 1
     assert noted[0][0].startswith("command ")

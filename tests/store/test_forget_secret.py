@@ -102,4 +102,4 @@ def test_command_counts_before_it_removes_the_secret(
     assert holding(sqlite_engine) == set()
     assert rows(sqlite_engine, "SELECT count(*) FROM runs") == [(1,)]
     assert main(command, {}) == 0
-    assert "it is in no row" in capsys.readouterr().out
+    assert "the secret is in no row" in capsys.readouterr().out

@@ -71,7 +71,7 @@ TableTrouble = Staleness | PassedBarriers
 def model_troubles(
     model: Model, bound: float | None, now: float
 ) -> tuple[list[Trouble], list[TableTrouble]]:
-    """Return what is wrong by the model at `now`, and the tables with which something is wrong.
+    """Return the faults of the model at `now`, and the tables that they concern.
 
     These are staler than the bound, or skipped barriers; only the store knows their labels.
     """
@@ -84,7 +84,7 @@ def model_troubles(
 def store_troubles(
     connection: Connection, of_tables: Collection[TableTrouble], now: float
 ) -> list[Trouble]:
-    """Return what is wrong by the store at `now`, and the given tables' troubles in words."""
+    """Return the faults of the store at `now`, and those of the given tables in words."""
     troubles = [
         *_failed(connection, now),
         *_silent(connection, now),

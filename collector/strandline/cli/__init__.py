@@ -178,12 +178,12 @@ def _flags(options: argparse.Namespace) -> dict[str, str]:
 
 
 def problem_of(error: StrandlineError) -> str:
-    """Return what a command says of an error, in one line."""
+    """Return the message of an error, in one line."""
     return f"{error}{_candidates(error)}"
 
 
 def _candidates(error: StrandlineError) -> str:
-    """Return what may have been meant, as the end of the error's line."""
+    """Return the similar names, as the end of the error's line."""
     if not isinstance(error, NotFoundError) or not error.candidates:
         return ""
     if isinstance(error, AmbiguousError):

@@ -167,7 +167,7 @@ def _table_tree(answer: Json, nodes: dict[str, Json], *, upstream: bool) -> Tree
 
 
 def _not_newest(edge: Json) -> str:
-    """Return what an edge says of runs after those that it was seen in, or of hidden steps."""
+    """Return a note on an edge: later runs without it, or hidden steps."""
     if edge.get("through"):
         return (
             f"  (past {edge['through']} that {'is' if edge['through'] == 1 else 'are'} not shown)"
@@ -291,7 +291,7 @@ def _origin(node: Json) -> str | None:
 
 
 def _how(edge: Json) -> str:
-    """Return what an edge says besides its ends."""
+    """Return the note on an edge, besides its ends."""
     if "transform" not in edge:
         return "  (not proven)" if edge["observed"] else ""
     kind = (edge["type"] or "").lower()
@@ -322,7 +322,7 @@ def _named(node: Json) -> str:
 
 
 def _state(job: Json) -> str:
-    """Return what is worth knowing of a job's latest run."""
+    """Return a summary of a job's latest run."""
     if not job.get("state"):
         return ""
     when = f"since {_time(job['startedAt'])}" if job["running"] else _time(job["endedAt"])
@@ -349,7 +349,7 @@ def _time(moment: str | None) -> str:
 
 
 def cut_lines(answer: Json) -> list[str]:
-    """Return what cut an answer, and what it does not show, as lines to stand below it."""
+    """Return lines below an answer: the limit that cut it, and what it leaves out."""
     return [*_why_cut(answer), *not_shown(answer)]
 
 
@@ -383,7 +383,7 @@ NOT_SHOWN = {
 
 
 def not_shown(answer: Json, **words: tuple[str, str]) -> list[str]:
-    """Return what a window or a filter hid, counted.
+    """Return the numbers of what a window or a filter hid.
 
     What a limit or a depth cut off is noted where it happened.
 

@@ -165,7 +165,7 @@ class NamesToForget(NamedTuple):
 
 
 def left_of(event: bytes, naming: NamesToForget, *, prose: bool) -> bytes | None:
-    """Return what is left of an event.
+    """Return the rest of an event.
 
     The same bytes where nothing is to be forgotten, None where nothing may stay.
 

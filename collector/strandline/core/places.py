@@ -91,7 +91,7 @@ def placed_by_path(id_: int, namespace: str, name: str) -> PlacedDataset:
 
 
 def opening_of(text: str) -> Opening:
-    """Return what the id of a box opens.
+    """Return the place that the id of a box opens.
 
     >>> opening_of("catalog:lake/raw/*38")
     Opening(path=('catalog:lake', 'raw'), first=38)

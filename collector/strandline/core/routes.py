@@ -54,7 +54,7 @@ def routes(
 def _reached(
     steps: list[WalkStep[Node]], starts: Collection[Node], *, onwards: bool
 ) -> dict[Node, int]:
-    """Return what can be reached, in steps.
+    """Return the reachable nodes, with their distance in steps.
 
     A start that is a job is left by its own steps, never entered.
     """

@@ -43,7 +43,7 @@ class DemoProcess:
         return self.process.poll() == -signal.SIGKILL
 
     def output(self) -> str:
-        """Return what it wrote to its log."""
+        """Return its output in the log."""
         return self.log.read_bytes()[self.log_start :].decode(errors="replace")
 
     def last_lines(self, count: int = 15) -> str:

@@ -169,7 +169,7 @@ def _without_foreign_parent(event: Json) -> Json:
 
 
 def _marquez_at_end(on_end: str, record: RunRecord, is_running: bool) -> list[Json]:
-    """Return what shows the relations of a batch job while it runs, and hides them afterwards."""
+    """Return events that show a running batch job's edges, and hide them afterwards."""
     if record.design:
         return []
     if not record.is_over:

@@ -192,7 +192,7 @@ def is_claimed(connection: Connection, name: str, holder: str, now: float) -> bo
 
 
 def changes_after(connection: Connection, seq: int, kinds: str, most: int) -> list[Change]:
-    """Return what waits for a target, in order."""
+    """Return the waiting items of a target, in order."""
     wanted = export_changes.c.kind.in_(WANTED[kinds])
     query = select(*(export_changes.c[field] for field in Change._fields)).where(
         wanted, export_changes.c.seq > seq
@@ -211,7 +211,7 @@ def changes_waiting(connection: Connection, name: str, kinds: str) -> list[Chang
 
 
 def sent_of(connection: Connection, name: str, keys: Collection[Key]) -> dict[Key, Any]:
-    """Return what a target has of these entities: rows of export_sent."""
+    """Return the rows of export_sent of these entities at a target."""
     sent: dict[Key, Any] = {}
     for kind in {kind for kind, _ in keys}:
         own = and_(export_sent.c.target == name, export_sent.c.kind == kind)

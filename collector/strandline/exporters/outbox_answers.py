@@ -41,7 +41,7 @@ def targets_in(connection: Connection) -> list[dict[str, Any]]:
 
 
 def parked_of(connection: Connection, name: str | None) -> list[dict[str, Any]]:
-    """Return what a target, or any of them, refused."""
+    """Return the items that a target, or any target, rejected."""
     query = select(export_parked).order_by(export_parked.c.target, export_parked.c.at)
     if name is not None:
         query = query.where(export_parked.c.target == name)

@@ -88,7 +88,7 @@ def _marquez(settings: Settings) -> ExportTarget:
 
 
 def rules_of(settings: Settings) -> Rules:
-    """Return what DataHub gets, and under which names."""
+    """Return the content and names for DataHub."""
     mapping = read_mapping(settings.datahub_mapping_file)
     return Rules(
         Urns(settings.datahub_env, settings.datahub_platform_instance, mapping),

@@ -62,7 +62,7 @@ def archive(
 
 
 def target_of(target: str, properties: Properties) -> Write:
-    """Return what writes to a target.
+    """Return the writer for a target.
 
     A folder for Parquet files, `delta:FOLDER`, or `iceberg:CATALOG.DATABASE.TABLE`.
 

@@ -22,9 +22,9 @@ AT_ONCE = 500
 
 
 def take_marquez(engine: Engine, reader: MarquezReader) -> Counter[str]:
-    """Take all of a Marquez: how many events were stored, duplicate or dead.
+    """Import all of a Marquez, and count the events: stored, duplicate or dead.
 
-    Broken off, it goes on where it stood.
+    If it was interrupted, it continues.
     """
     key = f"import:{id_of('marquez', reader.client.address):016x}"
     with reading(engine).connect() as connection:

@@ -163,7 +163,7 @@ def rejected(reader: Reader, query: RejectedQuery) -> Answer:
 
 
 def snapshot_lineage(reader: Reader, query: lineage.SnapshotLineageQuery) -> Answer:
-    """Return what a snapshot was made from, and what from it."""
+    """Return the snapshots upstream and downstream of a snapshot."""
     with reader.connected() as connection:
         return snapshot_lineage_of(
             connection,
@@ -177,7 +177,7 @@ def snapshot_lineage(reader: Reader, query: lineage.SnapshotLineageQuery) -> Ans
 
 
 def changes(reader: Reader, query: lineage.ChangesQuery) -> Answer:
-    """Return what came and went between two moments."""
+    """Return the differences between two moments."""
     return reader.answer("/lineage/changes", query, since=micros_of(query.since))
 
 

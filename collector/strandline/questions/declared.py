@@ -29,9 +29,9 @@ DIRECTION = Parameter(
     "what it was made from, what was made from it, or both", ("upstream", "downstream", "both")
 )
 DEPTH = Parameter(
-    "jobs on a path at most; without it to the ends of the graph", low=0, high=1_000_000
+    "maximum number of jobs on a path; without it to the ends of the graph", low=0, high=1_000_000
 )
-MOST_NODES = Parameter("nodes at most", low=1, high=MOST_OF_DATABASE)
+MOST_NODES = Parameter("maximum number of nodes", low=1, high=MOST_OF_DATABASE)
 EDGE_STATE = Parameter(
     "recent: all edges of each job's last runs; latest: those of its latest run alone; running: "
     "only what runs now",

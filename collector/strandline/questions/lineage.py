@@ -241,7 +241,7 @@ class RunGraphQuery(GraphQuery):
         Word,
         Field(description="The id of the run", examples=["0196a1c2-0000-7000-8000-000000000001"]),
     ]
-    depth: Annotated[int, Whole(0, 100), Field(description="Runs on a path at most")] = (
+    depth: Annotated[int, Whole(0, 100), Field(description="Maximum number of runs on a path")] = (
         run_graph.DEPTH
     )
     as_of: AsOf = None

@@ -165,7 +165,7 @@ AsOf = Annotated[
 ]
 Since = Annotated[When | None, Field(description=declared.SINCE.sentence)]
 Until = Annotated[When | None, Field(description=declared.UNTIL.sentence)]
-Limit = Annotated[int, Whole(1, 1000), Field(description="Items at most")]
+Limit = Annotated[int, Whole(1, 1000), Field(description="Maximum number of items")]
 CURSOR = Field(description="`nextCursor` of the page before")
 OPAQUE = WithJsonSchema({"type": "string", "minLength": 1})
 Namespace = Annotated[Text, Field(description="The namespace", examples=["file"])]

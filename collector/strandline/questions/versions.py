@@ -155,7 +155,9 @@ class BoardQuery(Query):
     """The consistency board of a group."""
 
     group: Annotated[Word, Field(description="The group's name", examples=["lake"])]
-    columns: Annotated[int, Whole(1, 200), Field(description="Barriers at most: the newest")] = 20
+    columns: Annotated[
+        int, Whole(1, 200), Field(description="Maximum number of barriers; the newest are shown")
+    ] = 20
     up_to: Annotated[
         Annotated[int, Whole(0)] | None,
         Field(description="The newest barrier to show; without it the newest there is"),

@@ -138,7 +138,7 @@ def keys_of(connection: Connection) -> list[ApiKey]:
 
 
 def key_of(connection: Connection, key: str, now: datetime) -> ApiKey | None:
-    """Return what this key may do, if it is one of ours, not revoked and not expired."""
+    """Return this key's rights, if it is one of ours, not revoked and not expired."""
     row = connection.execute(select(api_keys).where(api_keys.c.hash == _hash(key))).first()
     found = None if row is None else _key(row)
     return found if found is not None and found.is_valid(now) else None

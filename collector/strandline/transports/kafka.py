@@ -207,7 +207,7 @@ class Consumer:
                     self._listener.on_partitions_assigned([partition])
 
     def _start_over(self, kafka: KafkaConsumer, error: FencedError) -> None:
-        """Somebody else has what we believed to be ours.
+        """Note that another consumer owns our partitions.
 
         Forget everything and join the group again.
         """
@@ -300,7 +300,7 @@ class NotingListener(ConsumerRebalanceListener):  # type: ignore[misc]
             self._assigned |= set(assigned)
 
     def news(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
-        """Return what was revoked and what assigned since the last call."""
+        """Return the partitions revoked and assigned since the last call."""
         with self._lock:
             revoked, assigned = self._revoked, self._assigned
             self._revoked, self._assigned = set(), set()

@@ -336,7 +336,7 @@ class Holdings:
         """
         if self._stopped(0):
             raise StrandlineError(
-                "stopped while records were looked for that cannot be stored: they come again"
+                "stopped while searching for records that cannot be stored; they are consumed again"
             ) from error
         (partition, records), *others = part.items()
         if not others and len(records) == 1:

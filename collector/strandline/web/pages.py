@@ -130,7 +130,7 @@ def _session(grant: Grant | None) -> Callable[[Request], object]:
         key = await _key_of(request)
         if not re.fullmatch(r"[\x21-\x3a\x3c-\x7e]+", key) or not await opens(request, key):
             return Response(
-                '{"detail": "this is no valid API key"}', 401, media_type="application/json"
+                '{"detail": "this is not a valid API key"}', 401, media_type="application/json"
             )
         response = Response(status_code=204)
         secure = request.url.scheme == "https"
@@ -143,7 +143,7 @@ def _session(grant: Grant | None) -> Callable[[Request], object]:
 
 
 async def _key_of(request: Request) -> str:
-    """Return what a login form sends; nothing where it is longer than any key or does not arrive.
+    """Return the body of a login form; nothing if it is too long for a key or does not arrive.
 
     Its sender has shown none yet.
     """

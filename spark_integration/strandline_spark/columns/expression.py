@@ -189,7 +189,7 @@ def demoted(
 
 
 def transforming(kind: str) -> str:
-    """Return what a function makes of a direct kind."""
+    """Return the dependency of a function's result on a direct argument."""
     return TRANSFORMATION if kind == IDENTITY else kind
 
 

@@ -58,17 +58,17 @@ class Surroundings(Protocol):
     """The names that an expression can see."""
 
     def value(self, attribute: Node) -> Value:
-        """Return what an attribute stands for."""
+        """Return the sources of an attribute."""
 
     def subquery(self, expression: Node) -> Value:
-        """Return what a subquery's first column stands for."""
+        """Return the sources of a subquery's first column."""
 
     def wrote(self, cast: Node) -> str | None:
         """Return the user's word for that cast, CAST or TRY_CAST; None if it is Spark's own."""
 
 
 def value_of(expression: Node, surroundings: Surroundings) -> Value:
-    """Return what an expression is made of."""
+    """Return the sources of an expression."""
     return fold(expression, lambda node, children: _combined(node, children, surroundings))
 
 

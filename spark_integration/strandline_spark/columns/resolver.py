@@ -68,7 +68,7 @@ class Resolver:
         return self._earlier.output(ids)
 
     def wrote(self, cast: Node) -> str | None:
-        """Return what the user wrote for a cast."""
+        """Return the text of a cast as the user wrote it."""
         return self._wrote(cast)
 
     def share(self, key: int, scope: Scope) -> None:

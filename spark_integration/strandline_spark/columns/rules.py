@@ -233,7 +233,7 @@ def _expand(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
 
 
 def _with_origin(rows: list[list[Node]], index: int, context: Seen) -> list[Value]:
-    """Return what the projections put into one column, where that comes from a column."""
+    """Return the source column of one column of the projections, if it has one."""
     branches = [value_of(row[index], context) for row in rows if index < len(row)]
     return [value for value in branches if any(term.kinds for term in value)]
 

@@ -34,7 +34,7 @@ class Earlier(Protocol):
     """The memory of earlier statements: see `plans.memory`."""
 
     def value(self, expr_id: int) -> Value | None:
-        """Return what an id was made of."""
+        """Return the sources of an id."""
 
     def output(self, ids: tuple[int, ...]) -> Scope | None:
         """Return the deciding and the opaque columns of the statement whose output this is."""
@@ -46,7 +46,7 @@ class StatementScopes(Protocol):
     rewrites: bool
 
     def scope_of(self, plan: Node, outer: Mapping[int, Value] | None = None) -> Scope:
-        """Return what a plan's root gives."""
+        """Return the columns of a plan's root."""
 
     def leaf(self, expr_id: int, name: str) -> Value:
         """The value of a leaf's column."""
@@ -55,7 +55,7 @@ class StatementScopes(Protocol):
         """Return the deciding and the opaque columns of the earlier statement with this output."""
 
     def wrote(self, cast: Node) -> str | None:
-        """Return what the user wrote for a cast."""
+        """Return the text of a cast as the user wrote it."""
 
     def share(self, key: int, scope: Scope) -> None:
         """Remember a common table expression."""
@@ -87,12 +87,12 @@ class Seen:
             self.opaque += scope.opaque
 
     def value(self, attribute: Node) -> Value:
-        """Return what an attribute is made of; its name if nothing in reach defines it."""
+        """Return the sources of an attribute; its name if nothing in reach defines it."""
         value_found = self.values.get(attribute.expr_id) or self.outer.get(attribute.expr_id)
         return value_found or constant(str(attribute.fields["name"]))
 
     def subquery(self, expression: Node) -> Value:
-        """Return what a subquery gives as a value: its column, or all of its columns."""
+        """Return the value of a subquery: its column, or all of its columns."""
         scope = self.subquery_scope(expression)
         if expression.name == "Exists":  # its rows decide; what they hold does not matter
             return constant("EXISTS(...)")

@@ -141,7 +141,7 @@ class Collector:
 
     def __init__(self, url: str, token: str | None = None, seconds: float = 10.0) -> None:
         if urlsplit(url).scheme not in ("http", "https"):
-            raise ConfigurationError(f"{COLLECTOR_URL}: {url!r} is no http or https address")
+            raise ConfigurationError(f"{COLLECTOR_URL}: {url!r} is not an http or https address")
         self.url = url.rstrip("/")
         self.token = token
         self._seconds = seconds

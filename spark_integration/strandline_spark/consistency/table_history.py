@@ -116,7 +116,7 @@ def check_appends(
         wanted = point.parent_id
     if wanted != after:
         raise NotOnlyAppendsError(
-            f"{table}: snapshot {after} is no ancestor of {until}: "
+            f"{table}: snapshot {after} is not an ancestor of {until}: "
             "was the table rolled back, or expired?"
         )
 

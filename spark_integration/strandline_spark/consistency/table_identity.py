@@ -47,7 +47,7 @@ class Identities:
         self._jvm = Jvm(spark._jvm, self._session)
 
     def behind(self, table: str) -> tuple[Dataset, ...]:
-        """Return what a read of the name reads: one dataset, or for a view all tables below it.
+        """Return the datasets behind a name: one, or for a view all tables below it.
 
         Raises UnknownTableError.
         """
@@ -70,7 +70,7 @@ class Identities:
                 or "nothing that is stored"
             )
             raise UnknownTableError(
-                f"{table} is no table with snapshots ({kinds} behind it): "
+                f"{table} is not a table with snapshots ({kinds} behind it): "
                 "name the tables themselves"
             )
         if not self.is_direct(table, identity[0]):

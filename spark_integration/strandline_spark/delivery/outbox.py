@@ -121,7 +121,7 @@ class Outbox:
             self._changed.notify_all()
 
     def waiting(self) -> list[Message]:
-        """Return what is in memory and not being sent."""
+        """Return the events in memory that are not being sent."""
         with self._changed:
             return list(self._waiting)
 
@@ -341,7 +341,7 @@ class Outbox:
         return [m for m in delivery.unsent if id(m) in lasting or not (m.vital or delivery.partly)]
 
     def _put_back(self, messages: Sequence[Message], *, first: bool) -> None:
-        """To where they came from, the foremost behind the others.
+        """Move the first waiting items behind the others of the same spool.
 
         It may be the one that never goes.
         """

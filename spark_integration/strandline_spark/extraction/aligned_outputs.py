@@ -66,5 +66,5 @@ def is_finished(query_id: str) -> bool:
 
 
 def aligned_output(query_id: str, name: str | None) -> AlignedOutput | None:
-    """Return what the job of that query writes, if it is an aligned one."""
+    """Return the output of that query's job, if it is an aligned one."""
     return _by_query.get(query_id) or (_starting.get(name) if name is not None else None)

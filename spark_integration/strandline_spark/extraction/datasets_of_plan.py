@@ -253,7 +253,7 @@ def _target(write: Write, jvm: Jvm) -> Target | None:
 
 
 def _dataset_before(write: Write, jvm: Jvm) -> Dataset | None:
-    """Return what is renamed, under its old name."""
+    """Return the renamed dataset, under its old name."""
     knowing = identified(write.before, jvm) if write.before is not None else None
     return knowing[1] if knowing is not None else None
 

@@ -77,7 +77,7 @@ def _rename_in_session(database: str, old: str, new: str, jvm: Jvm) -> Write | N
 
 
 def _described(database: str, name: str, jvm: Jvm) -> JavaObject | None:
-    """Return what the session's catalog knows of a table; None if it has none of that name."""
+    """Return the session catalog's entry of a table; None if it has none of that name."""
     try:
         catalog = jvm.session.sessionState().catalog()
         return catalog.getTableMetadata(_identifier(database, name, jvm))

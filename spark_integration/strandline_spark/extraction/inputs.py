@@ -11,12 +11,12 @@ from strandline_spark.model.statement import Dataset, each_once
 
 
 def key_of(dataset: Dataset) -> tuple[str, str]:
-    """Return what tells a dataset from all others."""
+    """Return the key of a dataset."""
     return dataset.namespace, dataset.name
 
 
 def lasting(parts: Parts, inputs: Sequence[Dataset]) -> list[Dataset]:
-    """Return what later statements may know of the inputs.
+    """Return the facts about the inputs that later statements may use.
 
     What a micro-batch reads is that micro-batch's only.
     """
@@ -27,7 +27,7 @@ def lasting(parts: Parts, inputs: Sequence[Dataset]) -> list[Dataset]:
 
 
 def values_of_leaves(reads: Sequence[Read]) -> dict[int, Value]:
-    """Return what the ids of leaves stand for.
+    """Return the columns that the ids of leaves stand for.
 
     Datasets that are read as one have their columns together, as in a UNION. Metadata about
     rows (`_metadata.file_path`, `_change_type`) is not a column of the dataset.

@@ -305,7 +305,7 @@ def _columns(output: Sequence[Any]) -> Columns:
 
 
 def mention_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
-    """Return what a leaf of the plan mentions."""
+    """Return the datasets of a leaf of the plan."""
     output = node.fields.get("output") or []
     schema, ids = _without_metadata(schema_of(output), leaf, node), _columns(output)
     if node.name in V1_LEAVES:

@@ -67,7 +67,7 @@ class Recalled:
         self._read: dict[tuple[str, str], Dataset] = {}
 
     def value(self, expr_id: int) -> Value | None:
-        """Return what an id was made of."""
+        """Return the sources of an id."""
         value_found = self._values.get(expr_id)
         if value_found is None:
             return None

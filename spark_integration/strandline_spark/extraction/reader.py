@@ -598,7 +598,7 @@ class PlanReader:
         return lineage, earlier
 
     def _read_by_rdds(self, relations: Sequence[JavaObject]) -> list[Dataset]:
-        """Return what RDDs were made from.
+        """Return the sources of RDDs.
 
         Only of those whose rows no earlier statement is known to have given.
         """
@@ -633,7 +633,7 @@ class PlanReader:
             return dataset
 
     def _hinted(self, read: Read) -> Dataset:
-        """Return what is known before anything is read.
+        """Return the facts that are known before anything is read.
 
         Of a stream nothing is, because its offsets decide.
         """

@@ -16,7 +16,7 @@ from strandline_spark.plans.tree import Node
 
 
 def writes_of(plan: JavaObject, root: Node, jvm: Jvm, faults: list[str]) -> list[Write]:
-    """Return what a plan writes; nothing for a plan that only reads.
+    """Return the outputs of a plan; nothing for a plan that only reads.
 
     What cannot be read of it is added to `faults`.
     """

@@ -110,7 +110,7 @@ class Format:
         return self.snapshot_at_start(mention, jvm)
 
     def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
-        """Return what a physical scan reports of itself once it has run."""
+        """Return the report of a physical scan that has run."""
         return None
 
     def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
@@ -118,11 +118,11 @@ class Format:
         return None
 
     def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
-        """Return what a micro-batch read, from its source's offsets."""
+        """Return the snapshots that a micro-batch read, from its source's offsets."""
         return None
 
     def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
-        """Return what an execution committed."""
+        """Return the commits of an execution."""
         return None
 
     def statistics(self, mention: Mention, snapshot: Snapshot, jvm: Jvm) -> dict[str, int]:

@@ -307,7 +307,7 @@ def fetched(instance: JavaObject) -> JavaObject:
 
 
 def optional(scala_option: JavaObject) -> JavaObject | None:
-    """Return what a Scala Option holds."""
+    """Return the value of a Scala Option."""
     return scala_option.get() if scala_option is not None and scala_option.isDefined() else None
 
 

@@ -72,7 +72,7 @@ def _columns(
 
 
 def _datasets_of_provider(dataset: Dataset) -> list[Dataset]:
-    """Return what the provider says.
+    """Return the provider's answer.
 
     The dataset as Spark names it, where there is no provider or it fails.
     """

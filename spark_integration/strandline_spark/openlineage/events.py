@@ -158,7 +158,7 @@ class Events:
 
 
 def _faults(content: EventContent) -> list[extraction_error_run.Error]:
-    """Return what could not be read of a plan: all of it, or single steps of it."""
+    """Return the unread parts of a plan: all of it, or single steps of it."""
     error = extraction_error_run.Error
     steps = dict.fromkeys(step for statement in content.statements for step in statement.opaque)
     opaque = [error(f"{step}: what its rows are made of is not known", task=step) for step in steps]

@@ -111,7 +111,7 @@ def redacted(value: Any, key: str = "") -> Any:
 
 
 def _key_of(name: str, item: Any, above: str) -> str:
-    """Return what an item is kept under.
+    """Return the key of an item.
 
     All of a secret's are secret, but a column or a facet may be called as it likes.
     """

@@ -146,7 +146,7 @@ def _asked(function: JavaObject, about: JavaObject) -> str | None:
 
 
 def number_of(execution: JavaObject) -> int | None:
-    """Return what tells a QueryExecution from all others of its JVM.
+    """Return the identity of a QueryExecution within its JVM.
 
     None where something else stands for one.
     """

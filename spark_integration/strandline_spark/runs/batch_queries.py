@@ -45,18 +45,18 @@ class Reader(Protocol):
     """Reads plans: `plans.PlanReader`."""
 
     def at_start(self, qe: Any, planned: Any = None) -> Statement:
-        """Return what the analysed plan says; `planned`.
+        """Return the content of the analysed plan; `planned`.
 
         Of a micro-batch, what holds its query's own plan.
         """
         ...
 
     def at_end(self, qe: Any, commits: Sequence[Any]) -> Statement:
-        """Return what was really done."""
+        """Return the executed statement."""
         ...
 
     def micro_batch(self, qe: Any, planned: Any, commits: Sequence[Any]) -> Statement:
-        """Return what a micro-batch really did."""
+        """Return the executed micro-batch."""
         ...
 
     def earlier_batch(

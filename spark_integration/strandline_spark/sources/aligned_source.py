@@ -126,7 +126,7 @@ class AlignedSource(DataSource):  # type: ignore[misc]  # pyspark has no types h
         )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - pyspark's name
-        """Return what reads the tables."""
+        """Return the reader of the tables."""
         return AlignedReader(self._asked(), schema)
 
     def _asked(self) -> AlignedOptions:

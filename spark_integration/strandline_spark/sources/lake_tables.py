@@ -61,7 +61,7 @@ class LakeTable:
         return self._table.schema().as_arrow()
 
     def files_at(self, snapshot_id: str) -> list[FileScanTask]:
-        """Return what holds the rows of a snapshot. Raises ValueError where it has been expired."""
+        """Return the files of a snapshot's rows. Raises ValueError if it has been expired."""
         return list(self._table.scan(snapshot_id=int(snapshot_id)).plan_files())
 
     def files_since(self, after: str | None, until: str) -> list[FileScanTask]:

@@ -44,7 +44,7 @@ class LineageSource(DataSource):  # type: ignore[misc]  # pyspark has no types h
         return columns_of(*_asked(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what reads the table.
+        """Return the reader of the table.
 
         Raises ValueError for a faulty option, ConfigurationError without an address.
         """

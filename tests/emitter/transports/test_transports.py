@@ -142,7 +142,7 @@ def under(parts: dict[str, dict[str, str]]) -> dict[str, str]:
         ({"type": "http"}, "transport.url: the http transport needs an http or https address"),
         (
             {"type": "http", "url": "http://u:p@h/"},
-            "transport.url: credentials belong into transport.auth, not into the address",
+            "transport.url: put credentials into transport.auth, not into the address",
         ),
         (
             {"type": "http", "url": "http://h:99999"},

@@ -93,7 +93,7 @@ def test_changes_across_a_rollback_are_rejected(bank: Any) -> None:
     bank.spark.sql(f"CALL lake.system.rollback_to_snapshot('{table}', {first})")
     anew = bank.commit("t", 2, (1, 21))
 
-    with pytest.raises(NotOnlyAppendsError, match=f"snapshot {gone} is no ancestor of {anew}"):
+    with pytest.raises(NotOnlyAppendsError, match=f"snapshot {gone} is not an ancestor of {anew}"):
         bank.history("t").between(gone, anew)
 
 

@@ -167,7 +167,7 @@ def no_library(error: ImportError) -> str:
 
 
 def granted_by_keys(engine: Engine) -> Grant:
-    """Return what a key of the store may do; its last use is written once a minute."""
+    """Return the rights of a key of the store; its last use is written once a minute."""
 
     def grant(key: str) -> Access | None:
         now = datetime.now(UTC)

@@ -117,7 +117,7 @@ def docs_page(document: Mapping[str, Any]) -> str:
 
 
 def docs_headers() -> dict[str, str]:
-    """Return what a browser may do with the page: nothing but show it in its own style."""
+    """Return the policy of the page: a browser may only show it in its own style."""
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action "

@@ -125,7 +125,7 @@ def _verifies(key: Any) -> bool:
 
 
 def reader_of(settings: Settings) -> Callable[[], bytes]:
-    """Return what reads the document of these settings, which name its address or its file."""
+    """Return a reader of the document at the settings' address or file."""
     if settings.oidc_jwks_file:
         file = Path(settings.oidc_jwks_file)
         return lambda: _file(file)

@@ -72,7 +72,7 @@ class JsonRequest(Request):
         return self._raw
 
     async def json(self) -> Any:
-        """Return what it says."""
+        """Return the content."""
         return self._document
 
 
@@ -193,7 +193,7 @@ class Route(APIRoute):
         return await questions.answer(session.request, client_of(session.request), run)
 
     def _response(self, session: Session, ask: Callable[..., Any], query: Query | None) -> Response:
-        """Return what is answered as the request wants it, without what its key does not see."""
+        """Return the answer in the requested form, without what its key does not see."""
         answer = ask()
         if isinstance(answer, Response):
             return answer

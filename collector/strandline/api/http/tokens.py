@@ -42,7 +42,7 @@ class Tokens:
         self._keys = keys
 
     def access(self, token: str) -> Access:
-        """Return what the settings grant to the token.
+        """Return the rights that the settings grant to the token.
 
         An UnauthorizedError with the reason if it is not valid.
         """
@@ -131,7 +131,7 @@ def _shown(error: Exception) -> str:
 
 
 def tokens_of(settings: Settings, complain: Callable[[str], None]) -> Tokens:
-    """Return what verifies the tokens of the settings' issuer.
+    """Return a verifier of tokens of the settings' issuer.
 
     `complain` hears why its keys cannot be read.
     """

@@ -53,7 +53,7 @@ Number = Annotated[int, Whole(0, 2**31 - 1)]
 class PageQuery(Query):
     """A part of a list."""
 
-    limit: Annotated[Number, Field(description=f"Items at most, and never more than {MOST}")] = 100
+    limit: Annotated[Number, Field(description=f"Maximum number of items, up to {MOST}")] = 100
     offset: Annotated[Number, Field(description="Items to skip at the beginning")] = 0
 
     @property
@@ -62,7 +62,7 @@ class PageQuery(Query):
         return min(self.limit, MOST), self.offset
 
 
-Depth = Annotated[int, Whole(0, 1_000), Field(description="Jobs on a path at most")]
+Depth = Annotated[int, Whole(0, 1_000), Field(description="Maximum number of jobs on a path")]
 
 
 class NodeQuery(Query):

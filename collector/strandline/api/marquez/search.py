@@ -44,7 +44,7 @@ class HitsQuery(Query):
         Text,
         Field(description="A part of a name, of a column or of an SQL text, in any case"),
     ] = ""
-    limit: Annotated[Number, Field(description=f"Items at most, and never more than {MOST}")] = 100
+    limit: Annotated[Number, Field(description=f"Maximum number of items, up to {MOST}")] = 100
 
 
 class SearchQuery(HitsQuery):

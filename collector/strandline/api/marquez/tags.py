@@ -46,7 +46,7 @@ OF_JOB = J + "/tags/{tag:name}"
 class TagsQuery(PageQuery):
     """A page of tags."""
 
-    limit: Annotated[Number, Field(description="Items at most")] = MOST
+    limit: Annotated[Number, Field(description="Maximum number of items")] = MOST
 
 
 class NewTag(BaseModel):

@@ -66,5 +66,5 @@ def post_forget(wanted: Forgetting, session: WholeAdminSession) -> dict[str, Any
 
 def _message(forgotten: Forgotten, *, executed: bool) -> str:
     if forgotten.is_nothing:
-        return "the store has nothing of it"
+        return "nothing in the store names it"
     return "it is forgotten" if executed else 'nothing was changed: {"dryRun": false} forgets it'

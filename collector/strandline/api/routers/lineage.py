@@ -231,7 +231,7 @@ def _of_kept_jobs(
     view: View,
     ask: Callable[[SharedJobs | None], dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return what is answered with the jobs that this process keeps, and count them."""
+    """Return the answer from the jobs that this process keeps, and count them."""
     shared = session.state.graph.view(connection, view)
     answer = ask(shared)
     if shared is not None:

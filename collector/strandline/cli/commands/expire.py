@@ -57,7 +57,7 @@ def _execute(options: Namespace, settings: Settings) -> int:
 
 
 def look(text: str, settings: Settings) -> Round:
-    """Return what of a table is expirable now."""
+    """Return the expirable snapshots of a table."""
     with model_of(settings) as (connection, model):
         table = table_called(connection, model, text)
         return Round(model.call(table), _found(connection, model, table, settings))

@@ -66,7 +66,7 @@ def _target(options: Namespace, settings: Settings) -> tuple[ExportTarget, Path 
     if file is not None and name == "datahub":
         return DataHub(FileEmitter(file), rules_of(settings)), None
     if file is not None and name != "openlineage":
-        raise SettingsError([f"{place} is no address of {name}: http://host:port"])
+        raise SettingsError([f"{place} is not an address of {name}: http://host:port"])
     if file is not None:
         beside(file).unlink(missing_ok=True)
         place = beside(file).absolute().as_uri()

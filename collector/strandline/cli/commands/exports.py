@@ -33,7 +33,7 @@ def run(options: Namespace, settings: Settings) -> int:
         with reading(engine).connect() as connection:
             names = [target["name"] for target in targets_in(connection)]
         if options.action not in ("list", "parked") and options.name is None:
-            raise NotFoundError(f"which target? strandline exports {options.action} NAME", names)
+            raise NotFoundError(f"name the target: strandline exports {options.action} NAME", names)
         if options.name is not None and options.name not in names:
             raise NotFoundError(f"no target {options.name!r} is known", names)
         ACTIONS[options.action](engine, options, settings)

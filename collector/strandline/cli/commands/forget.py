@@ -20,7 +20,7 @@ from strandline.store.forgetting.forget import Requester, Subject, forget
 from strandline.store.ingest.forget import forget_secret
 
 LOCK = (
-    "afterwards it frees the space: VACUUM locks SQLite's file, VACUUM FULL each changed table of "
+    "--execute also frees the space: VACUUM locks SQLite's file, VACUUM FULL each changed table of "
     "PostgreSQL, one by one"
 )
 REMAINS = (
@@ -48,13 +48,10 @@ def _forget(options: Namespace, engine: Engine) -> int:
         engine, _subject(options), Requester(datetime.now(UTC), _user()), execute=options.execute
     )
     answer = {"executed": options.execute, "gone": forgotten.gone, "changed": forgotten.changed}
-    lines = [
-        f"  {_rows(item)} {'went' if options.execute else _verb(item, 'go', 'goes')}"
-        for item in forgotten.gone.items()
-    ]
+    deleted, changed = ("deleted", "changed") if options.execute else ("to delete", "to change")
+    lines = [f"  {_rows(item)} {deleted}" for item in forgotten.gone.items()]
     lines += [
-        f"  {_rows(item)} {_verb(item, 'stay', 'stays')} without it"
-        for item in forgotten.changed.items()
+        f"  {_rows(item)} {changed}: the name is taken out" for item in forgotten.changed.items()
     ]
     tell(
         answer,
@@ -68,20 +65,16 @@ def _rows(row_count: tuple[str, int]) -> str:
     return f"{counted(row_count[1], 'row')} of {row_count[0]}"
 
 
-def _verb(row_count: tuple[str, int], many: str, singular: str) -> str:
-    return singular if row_count[1] == 1 else many
-
-
 def _summary(lines: list[str], *, executed: bool, owed: bool) -> list[str]:
     if not lines:
-        return ["the store has nothing of it"]
+        return ["nothing in the store names it"]
     if not executed:
-        return [*lines, "nothing was changed: --execute forgets it", LOCK]
+        return [*lines, "nothing was changed; --execute forgets it", LOCK]
     later = (
         [
             (
-                "the old bytes are still in the files, which are in use: forget again, or "
-                "let a server do it"
+                "the old bytes are still in the files, which are in use: run the command again, "
+                "or a running server removes them"
             )
         ]
         if owed
@@ -127,13 +120,13 @@ def _read(source: str) -> str:
 
 def _lines(counts: dict[str, int], *, executed: bool) -> list[str]:
     if not counts:
-        return ["it is in no row"]
+        return ["the secret is in no row"]
     rows = [f"  {_rows(count)}" for count in sorted(counts.items())]
     if not executed:
-        return ["it is in", *rows, "nothing was changed: --execute takes it out"]
+        return ["the secret is in", *rows, "nothing was changed; --execute removes it"]
     return [
-        "it was taken out of",
+        "the secret was removed from",
         *rows,
         REMAINS,
-        "restart servers that show it: names in their memory are as old as they are",
+        "restart servers that still show it: they keep names in memory",
     ]

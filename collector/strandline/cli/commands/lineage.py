@@ -138,7 +138,7 @@ def _fault(options: Namespace) -> str | None:
 
 
 def _fault_of_nodes(options: Namespace) -> str | None:
-    """Return what else was asked that a list of nodes does not have."""
+    """Return the other requested parts, which a list of nodes does not have."""
     plain = {"granularity": "table", "collapse": "none", "snapshots": False, "snapshot": None}
     plain_options = [name for name, value in plain.items() if getattr(options, name) != value]
     if options.format not in (None, "json", "csv"):

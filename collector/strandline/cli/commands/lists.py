@@ -61,7 +61,7 @@ def _nothing(kind: str, options: Namespace) -> str:
 
 
 def _parameters(options: Namespace) -> Json:
-    """Return what the options ask for, as the API takes it."""
+    """Return the options as parameters of the API."""
     if "text" in options:
         return {"q": options.text}
     times = {"since": options.since, "until": options.until, "asOf": options.as_of}

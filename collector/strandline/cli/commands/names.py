@@ -143,7 +143,7 @@ def _listed(
 
 
 def _plan(connection: Connection, options: Namespace) -> list[Renaming]:
-    """Return what changes; with --apply it is changed in the same transaction."""
+    """Return the changes; with --apply make them in the same transaction."""
     if options.kind == "strip":
         plan = planned_patterns(connection, options.patterns)
         if options.apply:

@@ -152,7 +152,7 @@ def _begun(plan: Plan, running: Sequence[str], unchecked: Sequence[str]) -> list
 
 
 def _beside(words: Sequence[str]) -> list[str]:
-    """Return what else uses the tables: the plan takes none of it back."""
+    """Return the other users of the tables; the plan undoes nothing of theirs."""
     head = "not in the plan, for they carry no barriers here; stop those that run:"
     return [head, *(f"  {word}" for word in words)] if words else []
 
@@ -190,7 +190,7 @@ def _where(plan: Plan) -> str:
 
 
 def _by_hand(step: RollbackStep) -> list[str]:
-    """Return what to type, or to remove."""
+    """Return the commands to type, or the files to remove."""
     details = dict(step.details)
     folder, batch = details.get("checkpointLocation"), details.get("batchId")
     if folder and step.action == "cut checkpoint":

@@ -119,7 +119,7 @@ def consume(options: Namespace, settings: Settings) -> int:
     """Take records until a signal ends it."""
     if not settings.kafka_bootstrap_servers:
         raise SettingsError(
-            ["STRANDLINE_KAFKA_BOOTSTRAP_SERVERS is missing: from where to consume"]
+            ["set STRANDLINE_KAFKA_BOOTSTRAP_SERVERS: there is no topic to consume"]
         )
     _check_files(settings)
     log, metrics = _log_of(settings), Metrics()

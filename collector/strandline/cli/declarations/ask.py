@@ -147,7 +147,10 @@ def runs_arguments(parser: ArgumentParser) -> None:
 
 def _output_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--limit", type=number(1, MOST_ITEMS), default=100, help="items at most (default: 100)"
+        "--limit",
+        type=number(1, MOST_ITEMS),
+        default=100,
+        help="show at most so many (default: 100)",
     )
     add_list_output(parser)
     add_collector_arguments(parser)
@@ -169,7 +172,10 @@ def events_arguments(parser: ArgumentParser) -> None:
     add_parameter(parser, "--dataset", declared.EVENTS_OF_DATASET, type=name_argument)
     add_span(parser)
     parser.add_argument(
-        "--limit", type=number(1, 10_000), default=20, help="events at most (default: 20)"
+        "--limit",
+        type=number(1, 10_000),
+        default=20,
+        help="show at most so many events (default: 20)",
     )
     add_list_output(parser, "the events whole, as JSON")
     add_collector_arguments(parser)
@@ -178,7 +184,10 @@ def events_arguments(parser: ArgumentParser) -> None:
 def rejected_arguments(parser: ArgumentParser) -> None:
     """Add the command's own arguments."""
     parser.add_argument(
-        "--limit", type=number(1, 1_000), default=50, help="kinds at most (default: 50)"
+        "--limit",
+        type=number(1, 1_000),
+        default=50,
+        help="show at most so many kinds (default: 50)",
     )
     add_list_output(parser, "the answer as JSON, with the beginning of an example of each kind")
     add_collector_arguments(parser)
@@ -190,7 +199,10 @@ def snapshots_arguments(parser: ArgumentParser) -> None:
         "table", type=name_argument, help="a table: bank.balance, or dataset:NAMESPACE:NAME"
     )
     parser.add_argument(
-        "--limit", type=number(1, MOST_ITEMS), default=100, help="items at most (default: 100)"
+        "--limit",
+        type=number(1, MOST_ITEMS),
+        default=100,
+        help="show at most so many (default: 100)",
     )
     add_list_output(parser)
     add_collector_arguments(parser)
@@ -225,7 +237,7 @@ def names_arguments(parser: ArgumentParser) -> None:
         "--limit",
         type=number(1, 10_000),
         default=100,
-        help="datasets at most (default: 100)",
+        help="compare at most so many datasets (default: 100)",
     )
     add_list_output(parser)
     kinds = parser.add_subparsers(

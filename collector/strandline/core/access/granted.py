@@ -45,7 +45,7 @@ class Access:
         )
 
     def for_scope(self, scope: str) -> "Access":
-        """Return what of it counts for an operation of this scope.
+        """Return the part that counts for an operation of this scope.
 
         The namespaces that this scope was granted for.
         """
@@ -111,7 +111,7 @@ def is_key_name(name: str) -> bool:
 
 
 def faults_of(name: str, scopes: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    """Return what is wrong with the name, scopes and patterns that a key shall have."""
+    """Return the faults of a new key's name, scopes and patterns."""
     no_name = "the name is empty, or not one line: say who will use the key"
     faults = [] if is_key_name(name) else [no_name]
     faults += [

@@ -177,7 +177,7 @@ def _described(
 
 
 def _other_names(facets: Facets, namespace: str) -> list[OtherName]:
-    """Return what else a dataset in this namespace is called."""
+    """Return the other names of a dataset in this namespace."""
     symlinks: f.Symlinks | None = facets.value("symlinks") or facets.value("symlink")
     names = []
     for identifier in symlinks.identifiers if symlinks else ():
@@ -284,7 +284,7 @@ def everything(_: str) -> bool:
 
 
 def owner_of(facet: Facet | None) -> Owns:
-    """Return what the sender owns: everything without the facet as the collector writes it."""
+    """Return the sender's namespaces: all, unless the collector noted a facet."""
     if facet is None:
         return everything
     try:
@@ -295,7 +295,7 @@ def owner_of(facet: Facet | None) -> Owns:
 
 
 def owns_by(access: Access) -> Owns:
-    """Return what a key owns: namespaces that it may write in, in their plain spelling as well.
+    """Return the namespaces that a key may write in, in their plain spelling as well.
 
     What is said of a place under one spelling counts for all of them.
     """

@@ -108,7 +108,7 @@ def declared_by(
     inputs: Iterable[DatasetUse],
     outputs: Iterable[DatasetUse],
 ) -> Declared:
-    """Return what the facet declares in an event with these inputs and outputs.
+    """Return the edges that the facet declares in an event with these inputs and outputs.
 
     Entries for other jobs are none of this one's.
     """

@@ -108,7 +108,7 @@ def design_id_of(namespace: str, job: str, at: int) -> int:
 
 
 def _changes_of_design(event: Event, job: Job, stamp: Stamp, memory: Memory) -> EventChanges:
-    """Return what a JobEvent says.
+    """Return the changes of a JobEvent.
 
     What it reads and writes is a design of its own, identified by the event's time, and never live.
     It has no snapshots.
@@ -131,7 +131,7 @@ def _changes_of_design(event: Event, job: Job, stamp: Stamp, memory: Memory) -> 
 
 
 def _changes_of_dataset(named: Dataset, stamp: Stamp, memory: Memory) -> EventChanges:
-    """Return what a DatasetEvent says."""
+    """Return the changes of a DatasetEvent."""
     described = described_dataset(memory, (named.namespace, named.name, bytes(named.facets)))
     if is_delta_log(named.name):
         return EventChanges([], described.redacted)

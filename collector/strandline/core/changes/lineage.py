@@ -167,7 +167,7 @@ def _uses(
 
 
 def _before(memory: Memory, output: DatasetUse) -> list[DatasetUse]:
-    """Return what an output that was renamed was called before.
+    """Return the previous name of a renamed output.
 
     The job reads that, since it is there where it is now.
     """
@@ -180,7 +180,7 @@ def _before(memory: Memory, output: DatasetUse) -> list[DatasetUse]:
 def _declared_beside(
     declared: Declared, uses: Iterable[DatasetUse], owns: Owns
 ) -> list[DatasetUse]:
-    """Return what is declared and not among these uses, under any of their names."""
+    """Return the declared datasets that are not among these uses, under any name."""
     used = set()
     for use in uses:
         used.add((use.direction, use.dataset.id))

@@ -134,7 +134,7 @@ def _best(reported: SnapshotClaim | None, version: str) -> SnapshotClaim | None:
 
 
 def _reported(report: f.Report | None) -> SnapshotClaim | None:
-    """Return what a report claims; a number beyond all ids claims nothing."""
+    """Return the claim of a report; a number beyond all ids claims nothing."""
     if report is None or report.snapshot_id is None:
         return None
     id_ = report.snapshot_id

@@ -184,7 +184,7 @@ def _used(context: SnapshotContext, use: DatasetUse, claim: SnapshotClaim) -> Sn
 
 
 def flags_of(snapshot: f.Snapshot) -> int:
-    """Return what the facet says of a commit or a read, as one number.
+    """Return the facet's statements about a commit or a read, as one number.
 
     >>> flags_of(f.Snapshot("1", replaces_table=True, completes=True))
     3

@@ -82,7 +82,7 @@ def query_seen(
     uses: Sequence[DatasetUse],
     stamp: Stamp,
 ) -> list[EventChange]:
-    """Return what an event of a micro-batch says of its query.
+    """Return the query that an event of a micro-batch names.
 
     Its job, its run in this application, and the batch in it.
     """
@@ -140,7 +140,7 @@ def _by_id(batch: SparkBatch) -> str:
 
 
 def _short(use: DatasetUse) -> str:
-    """Return what people call a dataset: its table if it has one, else the end of its path."""
+    """Return the label of a dataset: its table if it has one, else the end of its path."""
     names = [use.dataset, *(use.aliases.mentions if use.aliases else ())]
     tables = sorted(
         f"{name.database_name}.{name.table_name}" for name in names if name.database_name

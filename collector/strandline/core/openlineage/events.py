@@ -149,7 +149,7 @@ def decoded(value: bytes) -> Decoded:
 
 
 def _check_json(value: bytes) -> None:
-    """Raise a NotJsonError for what is none, if only behind the first fault of the event."""
+    """Raise a NotJsonError if the body is not JSON, even only behind the event's first fault."""
     plain = _NO_NUMBER.sub(lambda match: match[1] or b"null", value)
     try:
         msgspec.json.decode(plain, type=Raw)
@@ -160,7 +160,7 @@ def _check_json(value: bytes) -> None:
 
 
 def _place_of(error: msgspec.DecodeError, value: bytes) -> str:
-    """Return what is wrong and where: msgspec names the byte, unless that is the end."""
+    """Return the fault and its place: msgspec names the byte, unless that is the end."""
     return str(error) if "byte " in str(error) else f"{error} (byte {len(value)})"
 
 

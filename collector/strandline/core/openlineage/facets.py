@@ -477,7 +477,7 @@ def facet_of(kind: int, key: str, raw: bytes) -> Facet:
 
 
 def content_hash(content: bytes) -> bytes:
-    """Return what content is stored under: the first 16 bytes of its SHA-256."""
+    """Return the key of stored content: the first 16 bytes of its SHA-256."""
     return sha256(content).digest()[:16]
 
 

@@ -76,7 +76,7 @@ class TableName(NamedTuple):
     table: str
 
     def called(self, namespace: str, name: str) -> str:
-        """Return what people call the dataset here: its place, where it is in a database.
+        """Return the dataset's label here: its place, where it is in a database.
 
         An address is no catalog's name.
 

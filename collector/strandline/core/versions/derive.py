@@ -354,7 +354,7 @@ def _barriers_at(model: Model, stands: dict[Table, str], barrier: int | None) ->
 def _barriers_of_run(
     model: Model, place: GroupJob, step: Step, table: Table, barrier: int | None
 ) -> set[int]:
-    """Return the barriers at which all stood that a batch run read.
+    """Return the barriers at which all inputs of a batch run stood.
 
     A run that read its own table counts it as an input, unless its author asserts completeness. An
     input outside of the group that was made from its tables counts too, and carries none.

@@ -94,7 +94,7 @@ def expiry(ancestry: Sequence[str], pins: Iterable[Pin], others: Sequence[str] =
 
 
 def pins(model: Model, table: Table, keep_barriers: int) -> list[Pin]:
-    """Return what the model itself pins of a table.
+    """Return the model's own pins of a table.
 
     V, the barriers kept for rollback, the places of its readers. Leases of readers come from the
     store, besides these.

@@ -146,7 +146,7 @@ class Model:
         return table in self.names or table in self.group_of
 
     def call(self, table: Table) -> str:
-        """Return what words call the table: as people do where that is known, else by its name."""
+        """Return the table's name in messages: its label if known, else its name."""
         return self.called.get(table, table[1])
 
     def group(self, name: str) -> Group:

@@ -43,7 +43,7 @@ def refuse_group(model: Model, group: str, roots: Iterable[Table]) -> None:
 
 
 def tables_of(model: Model, job: Job) -> Tables:
-    """Return what a job has by place and by registration."""
+    """Return the tables of a job, by place and by registration."""
     registration, place = model.registered.get(job), model.places.get(job)
     registered = registration.tables if registration is not None else NO_TABLES
     return registered | place.effective if place is not None else registered

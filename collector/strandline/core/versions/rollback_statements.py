@@ -83,5 +83,5 @@ def _quoted(part: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return what stands between single quotes in Spark SQL."""
+    """Return the text to put between single quotes in Spark SQL."""
     return text.replace("\\", "\\\\").replace("'", "\\'")

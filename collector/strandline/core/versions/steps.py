@@ -74,7 +74,7 @@ class Step:
         return self.fact.committed, self.fact.run
 
     def written_to(self, table: Table) -> list[WrittenSnapshot]:
-        """Return what the step wrote to a table, in commit order."""
+        """Return the step's snapshots of a table, in commit order."""
         return [
             written
             for written, canonical in zip(self.fact.written, self.written_tables, strict=True)

@@ -262,7 +262,7 @@ def _refuse_untracked(model: Model, tables: Iterable[Table]) -> None:
     ]
     if reasons:
         words = "; ".join(reasons)
-        raise RefusedError(f"{words}. There is no strong answer over it; {INSTEAD}", "untracked")
+        raise RefusedError(f"{words}. There is no strong answer for it; {INSTEAD}", "untracked")
 
 
 def _refuse_groups(model: Model, tables: Iterable[Table]) -> None:
@@ -272,4 +272,4 @@ def _refuse_groups(model: Model, tables: Iterable[Table]) -> None:
             f"tables of {len(groups)} groups ({', '.join(groups)}), "
             "whose barriers are not comparable"
         )
-        raise RefusedError(f"{words}. There is no strong answer over them; {INSTEAD}", "groups")
+        raise RefusedError(f"{words}. There is no strong answer for them; {INSTEAD}", "groups")

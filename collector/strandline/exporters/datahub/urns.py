@@ -149,7 +149,7 @@ def flow_name(job_name: str) -> str:
 
 
 def job_title(job_name: str) -> str:
-    """Return what is shown of a job's name."""
+    """Return the shown part of a job's name."""
     return job_name.partition(".")[2] or job_name
 
 

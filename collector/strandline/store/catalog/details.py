@@ -119,7 +119,7 @@ def run_detail(connection: Connection, run_id: str, now: int, job: Node | None =
 
 
 def _declared(connection: Connection, job_id: int) -> Answer:
-    """Return what the newest design of a job that never ran declares to read and write."""
+    """Return the inputs and outputs that a job that never ran declared last."""
     of_job = select(runs.c.id).where(runs.c.job_id == job_id, runs.c.design == 1)
     newest = of_job.order_by(runs.c.newest_at.desc(), runs.c.id.desc()).limit(1)
     reads, writes = touched_by(connection, connection.scalars(newest).all())

@@ -104,7 +104,7 @@ def states_called(words: Iterable[str]) -> frozenset[str]:
 
 
 def may_be_of(criteria: Filter) -> list[ColumnElement[bool]]:
-    """Return what `runs` alone can decide of it: no run that the filter admits is left out.
+    """Return the clauses on `runs` alone: they leave out no run that the filter admits.
 
     A run that told of no end of its own may be LOST, or have ended with the run above it.
     """

@@ -143,7 +143,7 @@ def _last_writes(dataset_ids: Iterable[int]) -> Select[Any]:
 
 
 def _inputs(connection: Connection, row: Any, moment: int | None) -> list[Input]:
-    """Return what a run read, each dataset once.
+    """Return the inputs of a run, each dataset once.
 
     Of a streaming query's many snapshots the one that it read last.
 

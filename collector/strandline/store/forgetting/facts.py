@@ -74,7 +74,7 @@ def forget_facts(connection: Connection, target: Target) -> tuple[int, int]:
 
 
 def left_of_fact(fact: Fact, names: _Names) -> Fact | None:
-    """Return what is left of a fact.
+    """Return the rest of a fact.
 
     Itself where it names nothing that is forgotten, None where nothing is left.
     """

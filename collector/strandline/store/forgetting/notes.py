@@ -197,7 +197,7 @@ def _is_named_in(body: bytes, naming: NamesToForget) -> bool:
 
 
 def _named_in(text: str, naming: NamesToForget, target: Target) -> Texts:
-    """Return what to take out of a text: names only where their namespace stands beside them.
+    """Return the words to remove from a text: names only beside their namespace.
 
     Others may have such names.
     """

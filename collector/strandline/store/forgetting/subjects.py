@@ -316,7 +316,7 @@ def _names_elsewhere(connection: Connection, namespace_ids: list[int]) -> set[st
 
 
 def _members(namespace: str, names: set[str], shared: set[str]) -> tuple[str, ...]:
-    """Return what texts call the jobs and datasets of a namespace.
+    """Return the names that texts use for a namespace's jobs and datasets.
 
     A name that another namespace has as well may be anybody's: it counts behind the namespace only.
     """

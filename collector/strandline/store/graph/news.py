@@ -100,7 +100,7 @@ def note_renamed(connection: Connection, ids: Collection[int]) -> None:
 
 
 def news_of(rows: Rows, owned: Collection[JobRelation]) -> GraphNews:
-    """Return what these rows may change."""
+    """Return the jobs that these rows may change."""
     heard, named = _heard(rows), {run_seen.id for run_seen in rows.of(RunSeen)}
     relations_changed = {relation[:3] for relation in (*rows.of(JobRelation), *owned)}
     lifecycles = {

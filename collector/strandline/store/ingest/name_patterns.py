@@ -32,7 +32,7 @@ class Renaming(NamedTuple):
 
 
 def planned_patterns(connection: Connection, patterns: Sequence[str]) -> list[Renaming]:
-    """Return what these patterns would join that is not joined yet; change nothing.
+    """Return the names that these patterns would join; change nothing.
 
     Raises re.error for a pattern that is none.
     """

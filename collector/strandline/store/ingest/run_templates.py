@@ -225,7 +225,7 @@ def _delete_templates(connection: Connection, keys: Sequence[tuple[int, int]]) -
 
 
 def _spans_of(connection: Connection, runs: Iterable[int]) -> dict[int, Spans]:
-    """Return what is stored of these runs."""
+    """Return the stored rows of these runs."""
     spans: dict[int, Spans] = {}
     for run, id_, first_at, newest_at in connection.execute(_of_runs(), {"runs": list(runs)}):
         spans.setdefault(run, {})[id_] = TimeSpan(first_at, newest_at)

@@ -305,7 +305,7 @@ def _take_apart(arrival: Arrival, memory: Memory) -> None:
 
 
 def _kind_of(event: Event, memory: Memory) -> int:
-    """Return what the event resembles: others of its job, or else its dataset, and its type."""
+    """Return the kind of similar events: of its job, or else its dataset, and its type."""
     if event.job is not None:
         return key_of(memory.job(event.job.namespace, event.job.name).id, event.event_type)
     if event.dataset is not None:

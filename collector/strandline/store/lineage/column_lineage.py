@@ -254,7 +254,7 @@ class WalkedColumns:
     names: Mapping[int, Answer]
 
     def outcome(self, connection: Connection) -> Answer:
-        """Return what the answer says of its size."""
+        """Return the answer's fields about its size."""
         view = self.graph.asked.view
         hidden = len(self.graph.looked.hidden(connection, view))
         size = outcome(self.found, view, hidden, hidden_beside(connection, self.names))

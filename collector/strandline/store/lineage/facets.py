@@ -50,7 +50,7 @@ def merged_facets_each(
 
 
 def value_of(connection: Connection, kind: int, ids: Sequence[int], key: str) -> Any:
-    """Return what the newest facet of this key says, decoded as it is modelled.
+    """Return the newest facet of this key, decoded by its model.
 
     None where none was or all are quarantined.
     """

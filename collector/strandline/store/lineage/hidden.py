@@ -45,7 +45,7 @@ class Looked:
         job_edges: Iterable[JobEdge],
         steps: Collection[WalkStep[int]],
     ) -> None:
-        """Note the nodes that were asked for and the steps that leave them.
+        """Note the requested nodes and the steps that leave them.
 
         The `jobs` among them and what was touched are noted, too.
         """

@@ -130,7 +130,7 @@ class JobRelations:
     _joined: dict[int, dict[int, JobEdge]] = field(default_factory=dict)
 
     def sources_of(self, sink: JobEdge) -> dict[int, JobEdge]:
-        """Return what may have gone into a sink.
+        """Return the possible sources of a sink.
 
         That is what its own run read, and what other runs of its micro-batch did.
         """

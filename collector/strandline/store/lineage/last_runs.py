@@ -237,11 +237,11 @@ class _RunSearch:
         return {*of_queries, *self.connection.scalars(_last_batches(*how), parameters).all()}
 
     def touches(self, runs: set[int]) -> list[Sighting]:
-        """Return what these runs touched, and the last micro-batches of their owners."""
+        """Return the datasets of these runs, and the last micro-batches of their owners."""
         return self.touched_by(runs | self.batches(self.owners_of(runs)))
 
     def touched_by(self, runs: Collection[int]) -> list[Sighting]:
-        """Return what these runs touched."""
+        """Return the datasets of these runs."""
         if not runs:
             return []
         parameters = {"runs": list(runs), "jobs": list(self.jobs)} | {"moment": self.view.at}

@@ -92,7 +92,7 @@ def _is_anew(uses: Sequence[Any], table: Table) -> bool:
 def _checkpoint(
     uses: Sequence[Any], table: Table, unsure: Collection[int], restores: Collection[str]
 ) -> Checkpoint:
-    """Return what the uses of one barrier of a run, or of a batch run, say of a table."""
+    """Return how a table was made, by the uses of one barrier or of a batch run."""
     sinks = [row for row in uses if _is_written(row, table)]
     reads = [row for row in uses if row.direction == SOURCE]
     sources = [row for row in reads if _name(row) != table]

@@ -59,7 +59,7 @@ class Seen(NamedTuple):
     newest: frozenset[int]
 
     def joined(self, other: "Seen") -> "Seen":
-        """Return what both say together."""
+        """Return the union of both."""
         if self is other:
             return self
         return Seen(
@@ -324,7 +324,7 @@ SELECT owning.run_id
 def of_recent_runs(
     sightings: Sequence[Sighting], recent: Mapping[int, RecentRuns]
 ) -> list[Sighting]:
-    """Return what the recent runs read and wrote."""
+    """Return the inputs and outputs of the recent runs."""
     owners = {job: frozenset(of_job.owners) for job, of_job in recent.items()}
     return [sighting for sighting in sightings if sighting.owner in owners[sighting.job]]
 
@@ -332,7 +332,7 @@ def of_recent_runs(
 def of_latest_run(
     sightings: Sequence[Sighting], latest: Mapping[int, tuple[int, int, int]]
 ) -> list[Sighting]:
-    """Return what the latest run of each job read and wrote: nothing if it reported neither.
+    """Return the inputs and outputs of each job's latest run, if it reported any.
 
     `latest` has the latest run of each job, whatever it reported, as (newest event, first event,
     run). A streaming query without events of its own is as new as its micro-batches.

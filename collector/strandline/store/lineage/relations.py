@@ -163,7 +163,7 @@ def job_edges_with_open_jobs(
 def _sightings_of(
     connection: Connection, view: View, job_ids: Collection[int], most: int
 ) -> list[Sighting]:
-    """Return what the last runs of these jobs touched, or those that run."""
+    """Return the datasets of these jobs' last runs, or of the running ones."""
     if not (view.live or view.past):
         return last_sightings(connection, job_ids, most, view.at)
     others = connection.scalars(_belongs_to(), {"job_ids": list(job_ids)}).all()

@@ -29,7 +29,7 @@ class StatedInputs:
 
 
 def stated_inputs(connection: Connection, runs: Collection[int]) -> StatedInputs:
-    """Return what these runs state in `lineage` facets."""
+    """Return the `lineage` facets of these runs."""
     sets = edge_sets_of(connection, runs)
     inputs: dict[tuple[int, int], set[int]] = defaultdict(set)
     for run, uses in sets.of_run.items():

@@ -99,7 +99,7 @@ class WalkedTables:
     def outcome(
         self, connection: Connection, view: View, shown: Iterable[int]
     ) -> tuple[Answer, set[Key]]:
-        """Return what the answer says of its size, and the relations that it does not show."""
+        """Return the answer's fields about its size, and the edges that it leaves out."""
         hidden = self.graph.looked.hidden(connection, view)
         return outcome(self.found, view, len(hidden), hidden_beside(connection, shown)), hidden
 
@@ -169,7 +169,7 @@ def answer_of(
     walked: Walk[int],
     question: Question,
 ) -> Answer:
-    """Return what a walk found, as JSON shows it."""
+    """Return the result of a walk as JSON."""
     return _answer(connection, _as_shown(connection, graph, walked, question), question)
 
 
@@ -365,7 +365,7 @@ def _jobs() -> Select[Any]:
 
 
 def node_ids(connection: Connection, ids: Sequence[int]) -> list[str]:
-    """Return what these nodes are called in answers, in their order."""
+    """Return the labels of these nodes, in their order."""
     named = nodes_of(connection, dict.fromkeys(ids, 0))
     return [named[id_]["id"] for id_ in ids if id_ in named]
 

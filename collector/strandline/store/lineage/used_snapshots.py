@@ -46,7 +46,7 @@ Pair = tuple[UsedSnapshot | None, UsedSnapshot | None]
 def checkpoints_in(
     used: Iterable[UsedSnapshot],
 ) -> Iterable[tuple[list[UsedSnapshot], list[UsedSnapshot]]]:
-    """Return what each checkpoint read, and what it made."""
+    """Return the snapshots that each checkpoint read and made."""
     uses: dict[At, tuple[list[UsedSnapshot], list[UsedSnapshot]]] = {}
     for use in used:
         uses.setdefault(use.checkpoint, ([], []))[use.direction].append(use)

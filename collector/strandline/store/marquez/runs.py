@@ -41,7 +41,7 @@ def version_id(dataset: int, snapshot: str, run: int) -> UUID:
 
 
 def touched_by_runs(connection: Connection, rows: Sequence[Any]) -> dict[int, list[RunDataset]]:
-    """Return what each of these runs read and wrote, by name.
+    """Return the inputs and outputs of each of these runs, by name.
 
     What was read without a snapshot has the version that was last written before the run began.
     """

@@ -59,7 +59,7 @@ def selection_between(query: Asked, *, jobs: bool = False) -> Selection:
 
 
 def question_of(connection: Connection, query: Asked, view: View) -> Question:
-    """Return what is asked of the lineage of one or several nodes."""
+    """Return the lineage of one or several nodes."""
     return _question(nodes_called(connection, query["node"]), query, view)
 
 
@@ -127,7 +127,7 @@ def nodes_called(connection: Connection, texts: str | Sequence[str]) -> list[Nod
 def impact(
     connection: Connection, query: Asked, view: View, shared: SharedJobs | None = None
 ) -> Answer:
-    """Return what depends on a table, a column or a job; `shared` are jobs in memory."""
+    """Return the dependents of a table, a column or a job; `shared` are jobs in memory."""
     node, column = node_and_column(connection, query["node"], view, query.get("column"))
     limit = query.get("limit") or MOST_NODES
     removal = Removal(node, column, view, query.get("depth"), limit, selection_of(query))
@@ -140,7 +140,7 @@ def impact(
 def node_and_column(
     connection: Connection, text: str, view: View, column: str | None
 ) -> tuple[Node, str | None]:
-    """Return what TABLE or TABLE.COLUMN means.
+    """Return the node of TABLE or TABLE.COLUMN.
 
     The whole text as a node, else its longest beginning that is one.
     """
@@ -183,7 +183,7 @@ def paths(connection: Connection, query: Asked, view: View) -> Answer:
 
 
 def changes(connection: Connection, query: Asked, view: View) -> Answer:
-    """Return what came and went between two moments; `view` is the later one."""
+    """Return the differences between two moments; `view` is the later one."""
     refuse_backward_span(query["since"], until=view.at)
     selection = selection_between(query, jobs=True)
     nodes = tuple(nodes_called(connection, query.get("node") or ()))
@@ -205,7 +205,7 @@ def changes(connection: Connection, query: Asked, view: View) -> Answer:
 
 
 def cut_answer(answer: Answer, more: int) -> Answer:
-    """Return what an answer says where so many datasets were not looked at."""
+    """Return the note of an answer that left out so many datasets."""
     hidden = answer["hidden"] | {"nodes": answer["hidden"]["nodes"] + more}
     return {"complete": False, "truncatedBy": "nodes", "hidden": hidden}
 

@@ -133,7 +133,7 @@ def _datasets() -> Select[Any]:
 
 
 def _uses(connection: Connection) -> list[JobUse]:
-    """Return what each job was ever reported to read and write.
+    """Return all inputs and outputs ever reported of each job.
 
     The database joins the relations of a job to one text: as rows they would take twice the time.
     """
@@ -188,13 +188,13 @@ def _collected(rows: Iterable[Any]) -> dict[int, set[str]]:
 
 
 def _merged(uses: Iterable[JobUse], others: Mapping[int, set[str]]) -> list[JobUse]:
-    """Return what these jobs use under their own name and under others."""
+    """Return the datasets of these jobs, under their own name and under others."""
     own = {use.job: use.names for use in uses if use.job in others}
     return [JobUse(job, [*names.union(own.get(job, ()))]) for job, names in others.items()]
 
 
 def _past_uses(connection: Connection, view: View) -> list[JobUse]:
-    """Return what each job had been reported to read and write by a moment."""
+    """Return all inputs and outputs reported of each job by a moment."""
     joined = relations.join(run_owners, run_owners.c.run_id == relations.c.run_id)
     use = run_owners.c.job_id, relations.c.direction, relations.c.dataset_id
     query = select(*use).distinct().select_from(joined).where(relations.c.first_at <= view.at)

@@ -85,7 +85,7 @@ class Touched:
 def touched_by(
     connection: Connection, rows: Rows, is_new: IsNew, changed: Iterable[FacetPlace]
 ) -> Touched:
-    """Return what rows that are about to be written change.
+    """Return the changes that these rows make once written.
 
     `is_new` says whether the writer has not stored a key before.
 

@@ -167,7 +167,7 @@ def expiry_of(
 
 
 def expiry_answer(table: Table, expiry: Expiry, limit: int | None = None) -> dict[str, Any]:
-    """Return what is expirable as REST and the command show it.
+    """Return the expirable snapshots in the form of REST and the command.
 
     Of what is kept only the oldest `limit`.
     """

@@ -86,7 +86,7 @@ class StartedRun:
 
 
 def uses_of(connection: Connection, marks: Marks) -> dict[tuple[int, int], list[Any]]:
-    """Return what each run read and made under each barrier (0: none).
+    """Return the snapshots that each run read and made, by barrier (0: none).
 
     Of each table the surest that events say.
     """

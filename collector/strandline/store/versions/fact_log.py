@@ -285,7 +285,7 @@ class Waiting(NamedTuple):
 
 
 def waiting_after(connection: Connection, seq: int) -> Waiting:
-    """Return what a follower that has folded the facts up to `seq` does not know."""
+    """Return the facts after `seq`, for a follower that has folded all before."""
     later = select(func.count(), func.min(version_facts.c.at)).where(version_facts.c.seq > seq)
     facts, oldest_at = connection.execute(later).one()
     return Waiting(
@@ -337,7 +337,7 @@ def facts_after(connection: Connection, seq: int) -> Iterator[tuple[int, Fact]]:
 
 
 def name_facts(connection: Connection) -> list[tuple[int, TableRenamed | NameReused]]:
-    """Return what the log tells of names of tables, with the numbers."""
+    """Return the log's facts about names of tables, with their numbers."""
     log, kinds = version_facts.c, (TableRenamed.__name__, NameReused.__name__)
     query = select(log.seq, log.kind, log.body).where(log.kind.in_(kinds)).order_by(log.seq)
     facts = [(seq, DECODERS[kind].decode(body)) for seq, kind, body in connection.execute(query)]

@@ -79,7 +79,7 @@ def tables_claimed(connection: Connection, id_: str) -> list[Table]:
 
 
 def lease_pins(connection: Connection, table: Table, now: int) -> list[Pin]:
-    """Return what readers have leased of a table now, under whatever name it had then."""
+    """Return the leased snapshots of a table, under any name that it had."""
     valid: Sequence[tuple[str, str, bytes]] = [
         (row.id, row.holder, row.body)
         for row in connection.execute(select(reader_leases).where(reader_leases.c.expires_at > now))

@@ -149,7 +149,7 @@ def _related(dialect: str) -> Select[Any]:
 
 @cache
 def _written() -> Select[Any]:
-    """Return what these jobs (as events named them) write."""
+    """Return the outputs of these jobs, named as in events."""
     named = datasets.alias("named")
     joined = job_relations.join(named, named.c.id == job_relations.c.dataset_id)
     joined = joined.join(datasets, datasets.c.id == named.c.canonical_id)

@@ -83,7 +83,7 @@ class Outside:
 def outside_of(
     model: Model, retention_days: int | None, now: float, access: Access = EVERYTHING
 ) -> Outside:
-    """Return what is outside of a model, now."""
+    """Return the jobs and readers outside of a model, now."""
     placed = {job: retired.at for job, retired in model.retired.items()} | dict.fromkeys(
         model.places, math.inf
     )
@@ -162,7 +162,7 @@ class _Asked(NamedTuple):
 
 
 def _of_one_read(row: Row[Any]) -> tuple[int, int]:
-    """Return what reads that belong together share: the barrier.
+    """Return the key that reads of one step share: the barrier.
 
     Without one they are as old as each other.
     """
@@ -172,7 +172,7 @@ def _of_one_read(row: Row[Any]) -> tuple[int, int]:
 def outside_pins(
     connection: Connection, table: Table, outside: Outside, now: float
 ) -> tuple[list[Pin], list[Job]]:
-    """Return what readers outside of the model need of a table; and the streams among them."""
+    """Return the snapshots that readers outside of the model need, and the streams among them."""
     pins: list[Pin] = []
     streams: list[Job] = []
     since = created_at(connection, table) or 0

@@ -64,7 +64,7 @@ def names_in_news(connection: Connection, updates: Iterable[VersionNews]) -> lis
 
 
 def called(connection: Connection, ids: Collection[int]) -> Mapping[int, Table]:
-    """Return what facts call datasets, of those that a rename leads to or from."""
+    """Return the names in facts of datasets that were renamed."""
     if "has_renames" not in agreed(connection):
         return {}
     return names_around(connection, ids).called

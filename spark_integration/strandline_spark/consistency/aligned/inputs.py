@@ -82,7 +82,7 @@ class Inputs:
         return max(common_of([history.done for history in self._histories.values()]), default=None)
 
     def decision(self, position: int | None) -> Decision:
-        """Return what to do now after barrier `position`."""
+        """Return the next step after barrier `position`."""
         self.refresh()
         decision = (
             self._coordinator_decision(position, self._max_behind) if self._asks(position) else None
@@ -195,7 +195,7 @@ class Inputs:
     def wait(
         self, position: int | None, timeout: float | None, goes_on: Callable[[], bool]
     ) -> Decision | None:
-        """The next checkpoint after `position`; None once `goes_on` says no.
+        """The next checkpoint after `position`; None once `goes_on` returns False.
 
         Raises InputsLateError.
         """

@@ -60,7 +60,7 @@ class AnalysedStatement:
 
 
 def analyse_statement(spark: SparkSession, sql: str, args: Any = None) -> AnalysedStatement:
-    """Return what a statement reads and changes.
+    """Return the tables that a statement reads and changes.
 
     Raises what Spark raises for a statement that cannot be analysed.
     """
@@ -74,7 +74,7 @@ def analyse_statement(spark: SparkSession, sql: str, args: Any = None) -> Analys
 
 
 def analyse_plan(plan: Any, jvm: Any) -> AnalysedStatement:
-    """Return what an analysed plan reads and changes."""
+    """Return the tables that an analysed plan reads and changes."""
     walk = _Walk(jvm)
     walk.take(plan)
     reads = dict.fromkeys(read for read in walk.reads if read.table not in walk.changes)

@@ -264,7 +264,7 @@ def _read(
 def _answers_by_table(
     answer: Mapping[str, Any], wanted: Mapping[str, Identity]
 ) -> dict[str, Mapping[str, Any]]:
-    """Return what the answer says of each table.
+    """Return the answer's entry of each table.
 
     The collector may know a table by another of its names: then by position.
     """

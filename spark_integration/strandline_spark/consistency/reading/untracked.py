@@ -27,7 +27,7 @@ def is_read_at_latest(spark: SparkSession, table: str) -> bool:
 
 
 def untracked_word(conf: Callable[[str], str | None], table: str) -> str:
-    """Return what the conf says of an untracked table. Raises ValueError for a word that is none.
+    """Return the conf's word for an untracked table. Raises ValueError for another word.
 
     >>> conf = {"spark.strandline.catalog.lake.untracked.bank.rates": "latest"}
     >>> untracked_word(conf.get, "lake.bank.rates"), untracked_word(conf.get, "lake.bank.credits")

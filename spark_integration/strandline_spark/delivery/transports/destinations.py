@@ -96,7 +96,7 @@ def parts_of(conf: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 
 def way_out(status: int, has_key: bool) -> str:
-    """Return what to do about an HTTP status; empty where the status says it all.
+    """Return the remedy for an HTTP status; empty if the status says it all.
 
     >>> way_out(401, has_key=False).partition(" (or ")[0]
     ': it wants an API key: spark.openlineage.transport.auth.apiKey'

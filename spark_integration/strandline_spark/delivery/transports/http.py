@@ -217,7 +217,7 @@ def http_of(conf: Mapping[str, str]) -> HttpTransport:
         "@" in parts.netloc or "@" in url.partition("?")[0]
     ):  # a password with a slash in it is no part of the netloc
         raise TransportConfError(
-            "transport.url: credentials belong into transport.auth, not into the address"
+            "transport.url: put credentials into transport.auth, not into the address"
         )
     path = parts.path.rstrip("/")
     endpoint = conf.get("endpoint", "" if path else "/api/v1/lineage")

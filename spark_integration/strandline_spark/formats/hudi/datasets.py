@@ -88,7 +88,7 @@ class Hudi(Format):
         return replace(snapshot, observed=True) if snapshot is not None else None
 
     def snapshot_unseen(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
-        """Return what the relation is pinned to.
+        """Return the version that the relation is pinned to.
 
         A MERGE runs its plan without a scan that could be seen.
         """

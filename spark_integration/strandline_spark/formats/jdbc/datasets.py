@@ -59,7 +59,7 @@ class Jdbc(Format):
         ]
 
     def queried(self, mention: Mention, jvm: Jvm) -> Mapping[int, Value] | None:
-        """Return what the query's columns are made of, by attribute."""
+        """Return the sources of the query's columns, by attribute."""
         address = self._address(mention, jvm)
         query = _query(*address, jvm) if address is not None else None
         if address is None or query is None:
@@ -114,7 +114,7 @@ def _of_options(options: JavaObject) -> tuple[str, str]:
 
 
 def _query(url: str, table_or_query: str, jvm: Jvm) -> JdbcQuery | None:
-    """Return what stands in place of a table; None if it is a table, or cannot be read."""
+    """Return the query in place of a table; None if it is a table, or cannot be read."""
     text = table_or_query.strip()
     if is_table(text):
         return None

@@ -83,7 +83,7 @@ class JdbcQuery:
         return [name for name in dict.fromkeys(found) if name.lower() not in own]
 
     def columns(self, names: Sequence[str], column_of: ColumnOf) -> list[Value]:
-        """Return what each of its columns is made of, in order.
+        """Return the sources of each of its columns, in order.
 
         Nothing for those that cannot be determined.
         """
@@ -307,7 +307,7 @@ class _Seen:
         return same[0]
 
     def value(self, attribute: Node) -> Value:
-        """Return what an attribute stands for."""
+        """Return the sources of an attribute."""
         return self._values[attribute.expr_id] or constant("")
 
     def subquery(self, expression: Node) -> Value:

@@ -140,7 +140,7 @@ def _cut_addresses(text: str, gone: str) -> str:
 
 
 def _cut_rest(scheme: str, rest: str, gone: str) -> str:
-    """Return what stays of an address behind its scheme."""
+    """Return the part of an address behind its scheme that may be shown."""
     separator = re.search(r"[?;#]", rest)
     place = rest[: separator.start()] if separator else rest
     parameters = rest[len(place) :]

@@ -116,7 +116,7 @@ def hide_in_parentheses(text: str, outline: Outline, gone: str) -> str:
 
 
 def _hiding_for(outline: Outline, opening: int) -> Hiding | None:
-    """Return what hides the secrets behind a parenthesis, by the word before it."""
+    """Return the rule for secrets behind a parenthesis, by the word before it."""
     before = outline.text[max(0, opening - 60) : opening].rstrip(_BLANKS)
     before = before.removesuffix("=").rstrip(_BLANKS)
     name = before[len(before.rstrip(_WORD)) :]
@@ -189,7 +189,7 @@ def is_secret_option(name: str, value: str) -> bool:
 
 
 def _hider_of(choose: Callable[[list[str]], Iterable[int]], *, by_place: bool = False) -> Hiding:
-    """Return what hides the literals that are chosen by their number.
+    """Return a rule that hides literals by their position.
 
     `by_place`: only those before the first that has a name, as in `user='ann'`.
     """
