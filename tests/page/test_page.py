@@ -381,6 +381,35 @@ def test_screen_of_an_unknown_thing_has_a_heading_and_a_reason(tab: Tab, path: s
     assert page.locator("h1:visible").inner_text() != ""
 
 
+@pytest.mark.parametrize(
+    ("path", "first"),
+    [(f"/table?{BALANCE}", "Snapshots"), ("/job?namespace=shop&name=shop_jobs.refunds", "Runs")],
+)
+def test_unknown_tab_in_the_address_is_the_first_tab(tab: Tab, path: str, first: str) -> None:
+    page = tab.open(f"{path}&tab=none")
+
+    assert page.inner_text(".tabs [aria-current]") == first
+    assert page.locator(".strip, .grid").count() > 0
+
+
+def test_search_without_words_does_not_say_that_nothing_matches(tab: Tab) -> None:
+    page = tab.open("/search")
+
+    assert page.inner_text("main p") == (
+        "Type into the field above: a table, a column, a job, or an id."
+    )
+    assert page.locator("main .note").count() == 0
+
+
+def test_narrow_screen_says_what_a_bare_number_is(browser: Any, address: str) -> None:
+    for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
+        page = tab.open("/job?namespace=shop&name=shop_jobs.refunds&tab=barriers")
+        page.wait_for_selector(".grid td")
+
+        label = "getComputedStyle(document.querySelector('.grid td'), '::before').content"
+        assert page.evaluate(label) == '"barrier "'
+
+
 def test_group_without_a_name_is_the_list_of_groups(tab: Tab) -> None:
     page = tab.open("/group")
 
@@ -894,7 +923,7 @@ def test_application_id_of_the_stock_listener_leads_to_the_application(
         page.keyboard.press("Enter")
 
         page.wait_for_url("**/run?id=*")
-        assert page.inner_text("main h1") == "merger"
+        assert page.inner_text("main h1") == "Run of merger"
         assert tab.faults == []
 
 

@@ -18,10 +18,10 @@ def failure(world: World, job: str, message: str) -> dict[str, Any]:
 def test_failures_are_grouped_by_the_first_line_of_the_error(server: Server) -> None:
     world = World(datetime.now(UTC))
     server.post(
+        world.event("FAIL", 50, "silent"),
         *(failure(world, f"load_{one}", "[DIVIDE_BY_ZERO] no\n at line 1") for one in range(23)),
         failure(world, "app", "ArithmeticException: [DIVIDE_BY_ZERO] no"),
         failure(world, "export", "disk full"),
-        world.event("FAIL", 60, "silent"),
     )
 
     answer = server.get("/api/v2/overview")
@@ -32,6 +32,7 @@ def test_failures_are_grouped_by_the_first_line_of_the_error(server: Server) -> 
         "disk full": 1,
         "no reason given": 1,
     }
+    assert groups[-1]["reason"] == "no reason given"  # though it failed last
     assert max(len(one["items"]) for one in groups) == 20
     assert answer["attentionCount"] == 26
 

@@ -46,6 +46,7 @@ KINDS = {
 }
 MOST_SHOWN = 50
 MOST_OF_ONE_REASON = 20
+NO_REASON = "no reason given"
 _EXCEPTION = re.compile(r"^[\w.]*(?:Exception|Error): ")
 
 
@@ -138,7 +139,8 @@ def _by_reason(connection: Connection, troubles: Sequence[Trouble]) -> list[dict
     """Return troubles as the page lists them: failures with the same reason are one.
 
     The reason is the first line of the error, without the exception's name: an application puts it
-    before its query's error. `count` is the number of all that have the reason.
+    before its query's error. `count` is the number of all that have the reason. Failures without a
+    reason come after the others.
     """
     failed = {
         trouble.run_row
@@ -149,7 +151,7 @@ def _by_reason(connection: Connection, troubles: Sequence[Trouble]) -> list[dict
     groups: dict[tuple[str, str], dict[str, Any]] = {}
     for trouble in troubles:
         run = errors.get(trouble.run_row or 0)
-        reason = run["error"] or "no reason given" if run else None
+        reason = run["error"] or NO_REASON if run else None
         key = (trouble.rule, _EXCEPTION.sub("", reason) if reason else trouble.text)
         group = groups.setdefault(
             key, {"rule": trouble.rule, "reason": reason, "count": 0, "items": []}
@@ -157,7 +159,10 @@ def _by_reason(connection: Connection, troubles: Sequence[Trouble]) -> list[dict
         group["count"] += 1
         if len(group["items"]) < MOST_OF_ONE_REASON:
             group["items"].append(_attention(trouble))
-    return list(groups.values())
+    rules = list(dict.fromkeys(trouble.rule for trouble in troubles))
+    return sorted(
+        groups.values(), key=lambda one: (rules.index(one["rule"]), one["reason"] == NO_REASON)
+    )
 
 
 def _attention(trouble: Trouble) -> dict[str, Any]:

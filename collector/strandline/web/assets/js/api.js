@@ -1,5 +1,5 @@
 // Everything the page shows comes from the public API.
-export class ApiError extends Error {
+class ApiError extends Error {
   constructor(status, problem) {
     super(problem.detail || `the server answered ${status}`);
     this.status = status;

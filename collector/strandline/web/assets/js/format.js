@@ -14,7 +14,7 @@ export function duration(seconds) {
   return `${Math.round(seconds / size)} ${unit}`;
 }
 
-export const millis = (moment) => (typeof moment === "number" ? moment * 1000 : Date.parse(moment));
+const millis = (moment) => (typeof moment === "number" ? moment * 1000 : Date.parse(moment));
 
 export function ago(moment) {
   if (moment === null || moment === undefined) return "";

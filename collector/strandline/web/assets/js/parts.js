@@ -126,6 +126,9 @@ export function Loaded({ of, title = "", children }) {
       />`;
   return html`<div class="skeleton" role="status" aria-label="loading"></div>`;
 }
+// The tab that the address names, or the first.
+export const tabOf = (tabs, params) =>
+  tabs.some(([key]) => key === params.get("tab")) ? params.get("tab") : tabs[0][0];
 export function Tabs({ of, now, link }) {
   return html`<div class="tabs" role="navigation" aria-label="parts of this page">${of.map(
     ([key, label]) => html`

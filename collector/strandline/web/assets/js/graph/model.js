@@ -11,7 +11,7 @@ const LINES_A_BOX = 2; // drawn of a dense map, the strongest first
 export const LINE = 16;
 const ruler = document.createElement("canvas").getContext("2d");
 
-export function widthOf(text, font = SUB_FONT) {
+function widthOf(text, font = SUB_FONT) {
   ruler.font = font;
   return ruler.measureText(text).width;
 }

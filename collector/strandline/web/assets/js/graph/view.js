@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { select } from "d3-selection";
 import { zoom as d3zoom, zoomIdentity } from "d3-zoom";
-import { count, number, ruleName, STATES } from "../format.js";
+import { count, ruleName, STATES } from "../format.js";
 import { html, save } from "../parts.js";
 import { useBusy } from "../state.js";
 import { fitted, jobsOf, LINE, neighboursOf, strongest } from "./model.js";

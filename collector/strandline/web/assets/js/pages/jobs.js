@@ -15,6 +15,7 @@ import {
   Sql,
   State,
   TableLink,
+  tabOf,
   Tabs,
   Time,
   useTree,
@@ -87,12 +88,20 @@ function JobRows({ jobs, isCut, empty }) {
   />`;
 }
 
+const TABS = [
+  ["runs", "Runs"],
+  ["lineage", "Lineage"],
+  ["code", "Code"],
+  ["barriers", "Barriers"],
+  ["facets", "Raw facets"],
+];
+
 export function Job({ params }) {
   const job = useData(
     (signal) => named(params, signal, "job").then((one) => get("/jobs/detail", one, signal)),
     [params.get("node"), params.get("namespace"), params.get("name")],
   );
-  const tab = params.get("tab") || "runs";
+  const tab = tabOf(TABS, params);
   return html`<${Loaded} of=${job} title="Job">${(
     one,
   ) => html`<h1>${one.name}</h1><p class="sentence">
@@ -112,13 +121,7 @@ export function Job({ params }) {
       html`<a class="button" href=${address("/group", { name: one.group })}>group ${one.group}</a>`
     }<span class="dim small">${one.namespace}</span></p>
       ${one.group && html`<${InGroup} job=${one} />`}
-    <${Tabs} of=${[
-      ["runs", "Runs"],
-      ["lineage", "Lineage"],
-      ["code", "Code"],
-      ["barriers", "Barriers"],
-      ["facets", "Raw facets"],
-    ]} now=${tab} link=${(key) => withParams({ tab: key === "runs" ? null : key })} />
+    <${Tabs} of=${TABS} now=${tab} link=${(key) => withParams({ tab: key === "runs" ? null : key })} />
     ${tab === "runs" && html`<${OfJob} one=${one} />`}${
       tab === "lineage" && html`<${Neighbours} node=${one.id} />`
     }${tab === "barriers" && html`<${Barriers} one=${one} />`}${

@@ -9,7 +9,7 @@ const ASK = "Type into the field above: a table, a column, a job, or an id.";
 const EMPTY = html`Nothing has this in its name, a tag, a column or its SQL. Ids of runs, snapshots
   and Spark applications are found from their sixth character on.`;
 // Whether a text is the whole id of what was found: then it is what the person meant.
-export const isWholeId = (one, text) =>
+const isWholeId = (one, text) =>
   (one.matched === "run" && one.name === text) ||
   (one.matched === "application" && one.label === text) ||
   (one.matched === "snapshot" && one.text === text);
@@ -64,12 +64,15 @@ export function Search({ params }) {
   return html`<h1>Search</h1>
     <${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">
         ${q ? `${more ? "at least " : ""}${count(items.length, "result")} for “${q}”` : ASK}</p>
-      <${Grid}
+      ${
+        q &&
+        html`<${Grid}
         name="search"
         empty=${EMPTY}
         head=${["name", "kind", "catalog", "namespace", "latest"]}
         rows=${items.map(row)}
-      />`}<//>`;
+      />`
+      }`}<//>`;
 }
 
 export function Events() {

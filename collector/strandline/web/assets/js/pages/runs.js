@@ -76,7 +76,7 @@ function runCount(items) {
   return `${count(top, "run")}${below ? ` and ${number(below)} below ${top === 1 ? "it" : "them"}` : ""}`;
 }
 
-export const runLink = (run) =>
+const runLink = (run) =>
   address("/run", { id: run.runId, namespace: run.job.namespace, name: run.job.name });
 const length = (run) =>
   run.startedAt
@@ -133,7 +133,7 @@ export function Run({ params }) {
   const found = useData((signal) => get("/runs/detail", { runId: id, ...of }, signal), [id]);
   return html`<${Loaded} of=${found} title="Run">${(
     run,
-  ) => html`<h1><${JobLink} of=${run.job} /></h1><p class="sentence">
+  ) => html`<h1>Run of <${JobLink} of=${run.job} /></h1><p class="sentence">
     <${State} state=${run.state} /> ${sentence(run)}</p>
     <p class="small dim">run <${Id} id=${run.runId} whole /> ${
       run.parent &&

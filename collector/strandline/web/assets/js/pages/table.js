@@ -18,6 +18,7 @@ import {
   NoneYet,
   State,
   TableLink,
+  tabOf,
   Tabs,
   Time,
   Word,
@@ -108,7 +109,6 @@ export function Table({ params }) {
 }
 
 function Shown({ table, params }) {
-  const tab = params.get("tab") || "snapshots";
   const one = { namespace: table.namespace, name: table.name };
   const hasBarriers = table.lagSeconds !== null;
   const delays = useData(
@@ -123,6 +123,7 @@ function Shown({ table, params }) {
     ["expiry", "Expiry"],
     ["facets", "Raw facets"],
   ];
+  const tab = tabOf(tabs, params);
   return html`<h1>${tableName(table)}</h1><p class="sentence">${sentence(table, delays.data)}</p>
     <p class="row"><a class="button" href=${graphOf("dataset", table)}>graph</a>
     <a class="button" href=${address("/compare", { tables: nodeId("dataset", table) })}>compare</a>
