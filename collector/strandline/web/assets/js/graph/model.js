@@ -34,7 +34,7 @@ function titleOf(node) {
   if (node.type === "rest" && node.types) {
     return `${number(node.nodes)} more ${node.types.dataset ? "tables" : "jobs"}`;
   }
-  return node.name;
+  return node.name || "no namespace";
 }
 
 // States with their counts, the urgent ones first: "✕ 3 failed", "● 2 running".

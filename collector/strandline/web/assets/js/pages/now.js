@@ -66,10 +66,12 @@ function sentence(now) {
   return "Nothing needs attention.";
 }
 
+const JAVA_PACKAGE = /^(?:[a-z]\w*\.)+(?=[A-Z])/; // before the name of an exception
 const jobIn = (item) => item.text.split(" ")[1];
 const headOf = ({ rule, reason, count: jobs, items: [first] }) => {
   if (rule !== "failed") return first.text;
-  return `${jobs === 1 ? `job ${jobIn(first)}` : count(jobs, "job")} failed: ${reason}`;
+  const said = reason.replace(JAVA_PACKAGE, "");
+  return `${jobs === 1 ? `job ${jobIn(first)}` : count(jobs, "job")} failed: ${said}`;
 };
 
 function Filled({ now, recent }) {

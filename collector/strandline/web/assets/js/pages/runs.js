@@ -158,6 +158,12 @@ export function Run({ params }) {
     <pre tabindex="0">${run.facets.errorMessage.stackTrace}</pre></details>`
     }</div>`
     }
+    ${
+      run.state === "FAIL" &&
+      !run.facets.errorMessage &&
+      !run.children?.failed &&
+      html`<div class="note">Its producer gave no reason.</div>`
+    }
     <${Work} run=${run} /><details><summary>Raw facets</summary>
     <${Facets} facets=${run.facets} quarantined=${run.quarantined} /></details>`}<//>`;
 }
@@ -204,6 +210,7 @@ function Work({ run }) {
   ];
   const shown = children.length
     ? {
+        state: run.state,
         inputs: withOthers(union("inputs"), run.reads),
         outputs: withOthers(union("outputs"), run.writes),
       }
@@ -261,6 +268,7 @@ function Children({ run, below }) {
       }`;
 }
 
+const hasSnapshots = (one) => one.snapshots?.length > 0;
 function Sides({ run }) {
   const rows = (datasets) =>
     (datasets || []).map((one) => [
@@ -279,9 +287,11 @@ function Sides({ run }) {
         text: (one.snapshots || []).map((s) => s.snapshotId).join(" "),
       },
     ]);
+  // A run that failed declared its outputs; it has written what it tells the snapshots of.
+  const hasWritten = !["FAIL", "LOST"].includes(run.state) || run.outputs?.some(hasSnapshots);
   return html`<h2>Read</h2>
     <${Grid} name="read" head=${["dataset", "snapshots"]} rows=${rows(run.inputs)}
-      empty="It reports no inputs." /><h2>Wrote</h2>
+      empty="It reports no inputs." /><h2>${hasWritten ? "Wrote" : "Was to write"}</h2>
       <${Grid} name="wrote" head=${["dataset", "snapshots"]} rows=${rows(run.outputs)}
         empty="It reports no outputs." />`;
 }

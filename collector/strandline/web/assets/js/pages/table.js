@@ -49,7 +49,7 @@ export function Tables({ params }) {
       { show: html`<${TableLink} of=${one} />`, text: tableName(one) },
       {
         show: html`<a href=${address("/tables", { namespace: one.namespace })}
-          ><${Name} text=${one.namespace} /></a>`,
+          ><${Name} text=${one.namespace || "none"} /></a>`,
         text: one.namespace,
       },
       run
