@@ -10,6 +10,8 @@ from sqlalchemy import Engine
 
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
+from strandline.errors import RefusedError
+from strandline.store.forgetting.forget import Requester, Subject, forget
 from strandline.store.ingest.labels import relabel
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
@@ -245,3 +247,10 @@ def test_each_table_has_what_was_written_into_it_whatever_its_names_were(
     store(engine, events, NOON, size=random.choice([1, 2, 100]))
 
     assert {name: sources_of(engine, name) for name in tables} == tables
+
+
+def test_a_table_whose_old_name_is_anothers_is_forgotten_after_that(sqlite_engine: Engine) -> None:
+    store(sqlite_engine, SWAP)
+    who = Requester(NOON, "somebody")
+    with pytest.raises(RefusedError, match=r"it was called 'db\.a' before a rename"):
+        forget(sqlite_engine, Subject("dataset", NAMESPACE, "db.b"), who, execute=True)
