@@ -111,3 +111,13 @@ def test_an_unknown_job_cannot_be_unregistered(known: Server) -> None:
     problem = known.send("DELETE", "/unregister/nobody", 404)
 
     assert problem["code"] == "not_found"
+
+
+def test_a_job_is_found_under_the_pattern_of_its_name_only_where_its_family_is_joined(
+    server: Server,
+) -> None:
+    server.post(started("etl_{number}", 0, ["db.a"], ["db.b"], group="d"))
+
+    server.send("DELETE", "/unregister/etl_7", 404)
+    server.ask("/jobs/decision", {"namespace": "default", "name": "etl_7", "position": 0}, 404)
+    server.send("DELETE", "/unregister/etl_{number}")

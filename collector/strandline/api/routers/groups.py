@@ -206,8 +206,9 @@ def _group(model: Model, group: GroupState) -> Answer:
 @router.post("/jobs/decision", response_model=DecisionAnswer, responses=refused(404))
 def post_decision(position: Position, session: ReadSession) -> Answer:
     """Decide before a checkpoint: PROCEED, CHECKPOINT or ABORT, for the whole micro-batch."""
-    with session.follower.model() as model:
-        job = job_called(model, (position.namespace, position.name), session.access)
+    with session.follower.question(session.access) as (connection, model):
+        name = position.namespace, position.name
+        job = job_called(connection, model, name, session.access)
         session.access.require(_tables_of(model, job))
         timeout = session.settings.barrier_timeout_seconds
         decision = _decision(model, job, position, timeout)

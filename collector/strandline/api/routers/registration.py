@@ -82,8 +82,7 @@ def unregister(job: Job, query: Annotated[RetiredQuery, InQuery()], session: Ing
     """Retire a job: it no longer blocks versions, and no longer pins what it reads."""
 
     def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
-        retired = agreed_naming(connection).job_name_of(query.namespace, job)
-        called = job_called(model, retired, session.access)
+        called = job_called(connection, model, (query.namespace, job), session.access)
         return [JobRetired(called, now, "unregistered")], None
 
     session.follower.decide(decide)

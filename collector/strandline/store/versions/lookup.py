@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import Connection, Select, select
 
 from strandline.core.access.granted import Access
-from strandline.core.job_families import pattern_of
 from strandline.core.openlineage.names import TableName, id_of
 from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
@@ -20,6 +19,7 @@ from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.narrowed import access_of
+from strandline.store.sql.shared_settings import agreed_naming
 from strandline.store.versions.unnamed_tables import unnamed
 
 
@@ -85,12 +85,12 @@ def table_to_register(connection: Connection, model: Model, place: TableName) ->
         return unnamed(place)
 
 
-def job_called(model: Model, job: Job, access: Access) -> Job:
+def job_called(connection: Connection, model: Model, job: Job, access: Access) -> Job:
     """The tracked or registered job that `access` sees, or a NotFoundError with candidates.
 
     A job that is joined with others is tracked under the pattern of their names.
     """
-    joined = job[0], pattern_of(job[1])
+    joined = agreed_naming(connection).job_name_of(*job)
     jobs = [
         one
         for one in (*model.places, *model.registered)
