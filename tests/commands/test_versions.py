@@ -78,6 +78,10 @@ def test_versions_shows_weak_versions_of_the_given_tables(strandline: Strandline
         "weak: the newest barrier that the tables asked for have completed",
         "  bank.credits  snapshot c3  barrier 3 of group bank, nothing newer",
         "  bank.lookup   snapshot l1  untracked: its latest snapshot, without any promise",
+        (
+            "bank.lookup: untracked: no job that carries barriers writes it, and it is not a base"
+            " table of a group; give its job the group: spark.strandline.group"
+        ),
     ]
     assert strandline("versions", "--weak", "bank.debits")[-1] == (
         "blocked by debits: job stopped N ago; restart it, or retire it: strandline retire debits"

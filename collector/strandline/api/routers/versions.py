@@ -23,6 +23,7 @@ from strandline.core.versions.strong_weak import (
     Reading,
     held_by,
     strong,
+    untracked_among,
     weak,
 )
 from strandline.errors import (
@@ -206,6 +207,7 @@ def post_comparison(compared: Compared, session: ReadSession) -> Answer:
         )
         answered = () if isinstance(strongly, RefusedError) else strongly
         held = holders_answer(held_by(model, tables, answered), now)
+        untracked = untracked_among(model, tables)
     with read_from(session.engine) as connection, read_from(session.whole_engine) as whole:
         versions = {
             "strong": _answer(
@@ -215,7 +217,7 @@ def post_comparison(compared: Compared, session: ReadSession) -> Answer:
                 weakly,
                 lambda readings: [
                     reading_answer(reading, now)
-                    for reading in with_latest(connection, readings, tables)
+                    for reading in with_latest(connection, readings, tables, untracked)
                 ],
             ),
             "cut": _answer([], lambda _: cut_answer(whole, tables)),

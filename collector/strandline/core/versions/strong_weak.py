@@ -221,7 +221,7 @@ def weakly_held_by(model: Model, readings: Iterable[Reading]) -> list[Holder]:
 def _holder(model: Model, table: Table, barrier: int) -> Holder:
     last, writer = model.done[table].last, model.writer(table)
     if not model.is_tracked(table):
-        why = f"{model.why_untracked(table)}; {model.how_to_track(table)}"
+        why = _why_no_barriers(model, table)
         return Holder(table, table[1], table[0], "UNTRACKED", None, barrier, last, why)
     why = why_broken(model, table)
     if writer is not None and why:
@@ -238,6 +238,19 @@ def _holder(model: Model, table: Table, barrier: int) -> Holder:
         return Holder(table, writer[1], writer[0], "STOPPED", ended.at, barrier, last)
     state = "SKIPPED" if last is not None and last > barrier else "RUNNING"
     return Holder(table, writer[1], writer[0], state, None, barrier, last)
+
+
+def untracked_among(model: Model, tables: Iterable[Table]) -> dict[Table, str]:
+    """Map each of `tables` that has no barrier to the reason, and what gives it some."""
+    return {
+        table: _why_no_barriers(model, table)
+        for table in tables
+        if not model.is_tracked(table) and not model.has_barriers(table)
+    }
+
+
+def _why_no_barriers(model: Model, table: Table) -> str:
+    return f"{model.why_untracked(table)}; {model.how_to_track(table)}"
 
 
 def _remedy(model: Model, table: Table, why: str) -> str:

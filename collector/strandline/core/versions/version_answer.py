@@ -5,7 +5,7 @@ strong answer.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from strandline.core.versions.certificates import certify, refuse_contradictions
@@ -17,6 +17,7 @@ from strandline.core.versions.strong_weak import (
     Reading,
     held_by,
     strong,
+    untracked_among,
     weak,
     weakly_held_by,
 )
@@ -29,7 +30,8 @@ Asked: TypeAlias = Literal["auto", "strong", "weak", "cut"]
 class VersionAnswer:
     """The model's part of an answer; the tables of a cut are found in the store.
 
-    `refused`: why an auto answer is not strong.
+    `refused`: why an auto answer is not strong. `untracked`: why each table that has no barrier has
+    none, and what gives it some.
     """
 
     consistency: Consistency
@@ -37,6 +39,7 @@ class VersionAnswer:
     holders: Sequence[Holder] = ()
     certificate: Mapping[str, Any] | None = None
     refused: RefusedError | None = None
+    untracked: Mapping[Table, str] = field(default_factory=dict)
 
 
 def answer_versions(model: Model, tables: Sequence[Table], consistency: Asked) -> VersionAnswer:
@@ -46,7 +49,11 @@ def answer_versions(model: Model, tables: Sequence[Table], consistency: Asked) -
     if consistency == "weak":
         readings = weak(model, tables)
         return VersionAnswer(
-            "weak", readings, weakly_held_by(model, readings), _certificate(model, readings)
+            "weak",
+            readings,
+            weakly_held_by(model, readings),
+            _certificate(model, readings),
+            untracked=untracked_among(model, tables),
         )
     try:
         readings = strong(model, tables)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -28,34 +29,43 @@ from strandline.store.versions.outside_readers import Outside, outside_pins
 from strandline.store.versions.renamed_tables import rows_of
 from strandline.store.versions.snapshot_history import heads_of, snapshot_lines
 
+NO_BARRIER = {"barrier": None, "generation": None, "group": None, "lagSeconds": None}
+
 
 @dataclass(frozen=True, slots=True)
 class Latest:
     """An untracked table in a weak answer: its latest snapshot, without any promise.
 
     newer: a later one of which only a double is known (core/snapshots), so that nobody can read it
-    by its id.
+    by its id. untracked: why it has no barrier, where that was asked.
     """
 
     table: Table
     snapshot: str
     newer: str | None = None
+    untracked: str | None = None
 
 
 def with_latest(
-    connection: Connection, readings: Iterable[Reading], tables: Sequence[Table]
+    connection: Connection,
+    readings: Iterable[Reading],
+    tables: Sequence[Table],
+    untracked: Mapping[Table, str] = MappingProxyType({}),
 ) -> list[Reading | Latest]:
     """The readings, and the latest snapshot of all other tables, in the order of the question.
 
-    It asks nothing of the model, so that nobody has to wait for it.
+    It asks nothing of the model, so that nobody has to wait for it. `untracked`: why each of the
+    others has no barrier.
     """
     answers: dict[Table, Reading | Latest] = {reading.table: reading for reading in readings}
-    return [answers.get(table) or _latest(connection, table) for table in tables]
+    return [
+        answers.get(table) or _latest(connection, table, untracked.get(table)) for table in tables
+    ]
 
 
-def _latest(connection: Connection, table: Table) -> Latest:
+def _latest(connection: Connection, table: Table, untracked: str | None) -> Latest:
     snapshot = latest_of(connection, table)
-    return Latest(table, snapshot, newer_approximate(connection, table, snapshot))
+    return Latest(table, snapshot, newer_approximate(connection, table, snapshot), untracked)
 
 
 def latest_of(connection: Connection, table: Table) -> str:
@@ -74,21 +84,19 @@ def reading_answer(reading: Reading | Latest, now: float) -> dict[str, Any]:
         "snapshotId": reading.snapshot,
     }
     if isinstance(reading, Latest):
-        newer = {} if reading.newer is None else {"newerApproximate": reading.newer}
-        return (
-            shown | {"barrier": None, "generation": None, "group": None, "lagSeconds": None} | newer
-        )
-    lag = round(reading.lag(now), 3)
-    return (
-        shown
-        | {
+        shown |= NO_BARRIER
+        if reading.newer is not None:
+            shown["newerApproximate"] = reading.newer
+    else:
+        shown |= {
             "barrier": reading.barrier,
             "generation": reading.generation,
             "group": reading.group,
-            "lagSeconds": lag,
+            "lagSeconds": round(reading.lag(now), 3),
         }
-        | ({} if reading.untracked is None else {"untracked": reading.untracked})
-    )
+    if reading.untracked is not None:
+        shown["untracked"] = reading.untracked
+    return shown
 
 
 def version_document(
@@ -101,7 +109,7 @@ def version_document(
     if answer.consistency == "cut":
         shown = _cut_tables(connection, tables, answer.refused)
     else:
-        answers = with_latest(connection, answer.readings, tables)
+        answers = with_latest(connection, answer.readings, tables, answer.untracked)
         shown = [reading_answer(reading, now) for reading in answers]
     reason = {} if answer.refused is None else {"reason": str(answer.refused)}
     return {
@@ -114,9 +122,8 @@ def version_document(
 def _cut_tables(
     connection: Connection, tables: Sequence[Table], refused: RefusedError | None
 ) -> list[dict[str, Any]]:
-    no_barrier = {"barrier": None, "generation": None, "group": None, "lagSeconds": None}
     try:
-        return [table | no_barrier for table in cut_answer(connection, tables)]
+        return [table | NO_BARRIER for table in cut_answer(connection, tables)]
     except RefusedError as error:
         if refused is None:
             raise

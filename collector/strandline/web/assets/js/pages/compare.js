@@ -82,7 +82,9 @@ function Answer({ tables, ids, choose, way }) {
             }${
               version.barrier === null
                 ? html` <span class="chip warn"
-                  title="its latest snapshot, without any promise">untracked</span>`
+                  title=${version.untracked || "its latest snapshot, without any promise"}
+                  >untracked</span
+                >`
                 : ""
             }`,
           text: version.snapshotId,
