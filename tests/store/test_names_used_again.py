@@ -5,12 +5,16 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
+import orjson
 import pytest
 from sqlalchemy import Engine
 
+from strandline.core.access.granted import EVERYTHING
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
 from strandline.errors import RefusedError
+from strandline.store.catalog.event_filters import event_filter
+from strandline.store.catalog.received import events_page
 from strandline.store.forgetting.forget import Requester, Subject, forget
 from strandline.store.ingest.labels import relabel
 from strandline.store.lineage.lookup import node_called
@@ -107,6 +111,24 @@ def test_a_name_that_is_written_again_is_another_table(engine: Engine, order: li
 
     assert sources_of(engine, "db.of_old") == {"db.old", "src1"}
     assert sources_of(engine, "db.of_new") == {"db.a", "src2"}
+
+
+@pytest.mark.parametrize("order", some_orders(SWAP, 2))
+def test_events_of_a_table_are_those_that_meant_it(engine: Engine, order: list[Json]) -> None:
+    store(engine, order, size=1)
+
+    assert jobs_in_events(engine, "db.a") == {"make db.b", "rename db.b"}
+    assert jobs_in_events(engine, "db.b") == {
+        "make db.a", "make db.out", "rename db.a", "rename db.spare",
+    }  # fmt: skip
+
+
+def jobs_in_events(engine: Engine, name: str) -> set[str]:
+    """Return the jobs of the events that name a table."""
+    with engine.connect() as connection:
+        wanted = event_filter(connection, None, None, name, None, None)
+        events, _ = events_page(connection, 100, None, wanted, EVERYTHING)
+        return {orjson.loads(one.body)["job"]["name"] for one in events}
 
 
 def test_what_names_now_find_is_the_table_of_today(engine: Engine) -> None:
@@ -252,5 +274,5 @@ def test_each_table_has_what_was_written_into_it_whatever_its_names_were(
 def test_a_table_whose_old_name_is_anothers_is_forgotten_after_that(sqlite_engine: Engine) -> None:
     store(sqlite_engine, SWAP)
     who = Requester(NOON, "somebody")
-    with pytest.raises(RefusedError, match=r"it was called 'db\.a' before a rename"):
+    with pytest.raises(RefusedError, match=r"its events before a rename call it 'db\.a'"):
         forget(sqlite_engine, Subject("dataset", NAMESPACE, "db.b"), who, execute=True)

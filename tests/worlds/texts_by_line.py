@@ -486,7 +486,7 @@ OTP code $SECRET
 2fa code: $SECRET
 totp_secret=$SECRET
 recovery code: $SECRET
-backup code $SECRET
+recovery code $SECRET
 security code: $SECRET
 passkey: $SECRET
 access code: $SECRET
@@ -1005,4 +1005,7 @@ session id of the query is unknown
 zip -r out.zip dir1 -x P2
 SELECT 'a1b2c3' AS key_name, token FROM t
 SELECT pin, salt, otp FROM t WHERE otp = 4711
+SELECT * FROM trades WHERE security_code = 'AAPL'
+INSERT INTO trades (security_code, qty) VALUES ('US0378331005', 5)
+the zip -Po x
 """)

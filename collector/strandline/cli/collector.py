@@ -146,7 +146,7 @@ class Database(Source):
 
     @cached_property
     def _reader(self) -> "Reader":
-        from strandline.questions.reader import Reader  # who asks a collector needs none
+        from strandline.questions.reader import Reader  # a collector is asked without it
 
         return Reader.of_everything(self._engine)
 

@@ -38,12 +38,13 @@ from strandline.history.parts import (
 )
 from strandline.history.places import frame_at, place_of
 from strandline.history.staged_rows import STAGED_KINDS, begin_staging, move_into_templates, stage
-from strandline.store.ingest.former_names import names_before, note_names_before
+from strandline.store.ingest.former_names import note_names_before
 from strandline.store.ingest.labels import lock, relabel
 from strandline.store.ingest.name_patterns import aliases_by_hand, apply_alias, apply_patterns
 from strandline.store.ingest.raw_events import claim
 from strandline.store.ingest.shared_runs import note_shared_runs
 from strandline.store.ingest.take import no_search_for_cycles
+from strandline.store.lineage.joined_names import names_before
 from strandline.store.lineage.owner_relations import relate_owners
 from strandline.store.schema.dataset_tables import dataset_aliases
 from strandline.store.schema.received_tables import event_keys

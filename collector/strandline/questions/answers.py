@@ -147,8 +147,7 @@ def events(reader: Reader, query: EventsQuery) -> Answer:
         filters = event_filter(connection, query.job, query.run_id, query.dataset, *span)
     with read_from(reader.whole_engine) as connection:
         page, cursor = events_page(connection, query.limit, query.cursor, filters, reader.access)
-        # An archive holds events of all namespaces, and where it is concerns nobody who may not see
-        # them.
+        # An archive holds events of all namespaces: only a key that sees all is told where it is.
         sees_all = reader.access.everything
         archived = archived_answer(connection, filters.since, filters.until) if sees_all else []
     items = [event_answer(event) for event in page]

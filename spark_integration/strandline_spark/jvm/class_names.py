@@ -31,6 +31,9 @@ CONNECTOR_CATALOG = f"{SPARK}sql.connector.catalog."
 QUERY_EXECUTION = f"{SPARK}sql.execution.QueryExecution"
 PHYSICAL_PLAN = f"{SPARK}sql.execution.SparkPlan"
 METADATA = f"{SPARK}sql.types.Metadata"
+# Failed statements: the class of a refused one, and the words for an error.
+ANALYSIS_EXCEPTION = f"{SPARK}sql.AnalysisException"
+UTILS = f"{SPARK}util.Utils"
 # By class: where the plan is that did the work of a write. One may be in the other; one that is not
 # here is passed over.
 WITHIN: Mapping[str, str] = {

@@ -20,6 +20,7 @@ from strandline_spark.jvm.class_names import (
     SCALA_MAP,
     SCALA_OPTION,
     SQL_EVENT,
+    UTILS,
     WITHIN,
 )
 from strandline_spark.jvm.client import (
@@ -237,7 +238,7 @@ def failed_in_planning(end: JavaObject, jvm: Jvm) -> bool:
     error = optional(end.executionFailure())
     if error is None or end.qe() is None:
         return False
-    shown = str(jvm.static("org.apache.spark.util.Utils", "exceptionString")(error))
+    shown = str(jvm.static(UTILS, "exceptionString")(error))
     trace = _OTHER_TRACE.split(shown)[0]
     return _SHOWING_PLAN in trace and trace.count(_EXECUTED) == 1 and _STREAMED not in trace
 

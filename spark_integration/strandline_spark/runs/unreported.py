@@ -28,7 +28,7 @@ from strandline_spark.columns.expression import in_quotes
 from strandline_spark.conf_keys import JOB_NAME
 from strandline_spark.extraction.unreported_statements import RefusedWrite, SqlText, Unreported
 from strandline_spark.formats.catalog_tables import SESSION_CATALOG
-from strandline_spark.jvm.class_names import CURRENT
+from strandline_spark.jvm.class_names import ANALYSIS_EXCEPTION, CURRENT
 from strandline_spark.jvm.client import Jvm, optional, thrown
 from strandline_spark.swallowed import swallowed
 
@@ -53,7 +53,6 @@ _PARAMETER = re.compile(  # by name or position, behind what may only look like 
 _EXECUTED, _STREAMED = ".SQLExecution$", ".execution.streaming."
 _IN_TASK = ".executor.Executor$"  # of an error that a task threw, on a thread of its own
 _REPORTS_ANALYSIS = int(spark_version.partition(".")[0]) >= 4  # of SQL, by an execution "analyze"
-_ANALYSIS = "org.apache.spark.sql.AnalysisException"
 _DEFAULT_CATALOG = "spark.sql.defaultCatalog"
 _KEPT = 100  # statements that wait for an emitter
 _numbers = count(1)
@@ -253,7 +252,7 @@ def _in_analysis(error: Exception, session: Any) -> bool:
     if isinstance(error, AnalysisException):
         return True
     raised, gateway = thrown(error), session.sparkContext._gateway
-    return raised is not None and is_instance_of(gateway, raised, _ANALYSIS)
+    return raised is not None and is_instance_of(gateway, raised, ANALYSIS_EXCEPTION)
 
 
 def _is_reported(error: Exception) -> bool:

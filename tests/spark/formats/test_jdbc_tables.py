@@ -13,6 +13,7 @@ from fixtures.spark_lake.analysis import next_event
 from strandline_spark.columns.lineage import origins_of
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.formats.jdbc.datasets import FORMAT
+from strandline_spark.formats.jdbc.query import query_of
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.client import Jvm, class_name
 from strandline_spark.jvm.event_queue import EventQueue
@@ -100,6 +101,11 @@ def test_append_does_not_tell_the_columns_of_the_table(
         ),
         ("SELECT id FROM orders UNION SELECT * FROM old", ["id"], [[]]),
         ("SELECT o.*, u.* FROM orders o JOIN users u ON o.uid = u.id", ["id", "name"], [[], []]),
+        (
+            "WITH t AS (SELECT id FROM e UNION ALL SELECT e.id FROM e JOIN t) SELECT id FROM t",
+            ["id"],
+            [[]],
+        ),
     ],
 )
 def test_columns_of_a_union_and_of_one_tables_star_are_read(
@@ -114,6 +120,14 @@ def test_columns_of_a_union_and_of_one_tables_star_are_read(
         [f"{o.dataset[1].removeprefix('/shop.db.')}.{o.column}" for o in origins_of(values[n])]
         for n, _ in numbered
     ] == origins
+
+
+def test_quoted_common_table_expression_is_no_table(lake: Any) -> None:
+    text = 'WITH "Recent" AS (SELECT * FROM orders) SELECT * FROM "Recent"'
+    query = query_of("jdbc:postgresql://h/shop", text, Jvm(lake._jvm, lake._jsparkSession))
+
+    assert query is not None
+    assert query.tables == ["orders"]
 
 
 def test_a_database_has_one_name_for_a_table_however_it_is_written(lake: Any) -> None:

@@ -247,7 +247,7 @@ class Route(APIRoute):
         reason = reason_of(fault)
         if where == "body":
             path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-            return f"the body is not as it should be: {f'${path} ' if path else ''}{reason}"
+            return f"invalid body: {f'${path} ' if path else ''}{reason}"
         if not place or reason.startswith("parameter "):
             return reason
         if fault["type"] == "missing" and self.query is not None:

@@ -284,7 +284,7 @@ def everything(_: str) -> bool:
 
 
 def owner_of(facet: Facet | None) -> Owns:
-    """Return the sender's namespaces: all, unless the collector noted a facet."""
+    """Return whether the sender owns a namespace: every one, unless the collector noted a facet."""
     if facet is None:
         return everything
     try:

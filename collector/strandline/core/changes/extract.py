@@ -65,8 +65,7 @@ class EventChanges(NamedTuple):
 
 def changes_of(event: Event, stamp: Stamp, memory: Memory) -> EventChanges:
     """Return all that an event says."""
-    if memory.names_before:
-        memory = memory.at(stamp.at, _renames_in(event, memory))
+    memory = memory_for(event, stamp.at, memory)
     if event.run is not None and event.job is not None:
         return _changes_of_run(event, event.run, event.job, stamp, memory)
     if event.job is not None:
@@ -151,6 +150,11 @@ def _changes_of_dataset(named: Dataset, stamp: Stamp, memory: Memory) -> EventCh
         alias = NamedBefore(named_now, now.dataset(*before)).alias_at(stamp.at)
         changes += [] if alias is None else [alias]
     return EventChanges(changes, described.redacted)
+
+
+def memory_for(event: Event, at: int, memory: Memory) -> Memory:
+    """Return the memory that names the datasets of an event of a moment as they were called."""
+    return memory.at(at, _renames_in(event, memory)) if memory.names_before else memory
 
 
 def _renames_in(event: Event, memory: Memory) -> set[tuple[DatasetName, DatasetName]]:

@@ -98,7 +98,7 @@ class Memory:
         called: Mapping[DatasetName, DatasetName] | None = None,
     ) -> None:
         self.now = now or self
-        self.names_before: list[NameBefore] | None = None  # None: nobody has looked
+        self.names_before: list[NameBefore] | None = None  # None: not loaded yet
         self._called = called or {}
         self._past: Memory | None = None  # of the moment that was asked for last
         self.naming = naming or Naming()

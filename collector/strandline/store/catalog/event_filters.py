@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, Table, func, select
 
 from strandline.core.access.granted import Access
+from strandline.core.changes.extract import memory_for
 from strandline.core.changes.memory import Memory
 from strandline.core.openlineage.events import Event, decode
 from strandline.core.openlineage.names import run_ids_of
 from strandline.errors import InvalidEventError, NotFoundError
 from strandline.store.catalog.filters import refuse_backward_span
 from strandline.store.catalog.lists import runs_called
+from strandline.store.lineage.joined_names import names_before
 from strandline.store.lineage.lookup import Node, dataset_called, job_called
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.received_tables import raw_events
@@ -74,7 +76,8 @@ class Matcher:
 
     def __init__(self, connection: Connection, event_filter: EventFilter, access: Access) -> None:
         self._access = access
-        self._memo = Memory(agreed_naming(connection))
+        self._memory = Memory(agreed_naming(connection))
+        self._memory.learn_names_before(names_before(connection))
         self._asked = event_filter
         self._runs: set[int] | None = (
             {row.id for row in runs_called(connection, event_filter.run_id)}
@@ -132,7 +135,7 @@ class Matcher:
             return True
         if event.job is None:
             return False
-        own = self._memo.job(event.job.namespace, event.job.name).id == self._asked.job.id
+        own = self._memory.job(event.job.namespace, event.job.name).id == self._asked.job.id
         return own or self._is_among(event, self._job_runs)
 
     def _is_of_dataset(self, event: Event) -> bool:
@@ -144,9 +147,8 @@ class Matcher:
             for member in group or ()
             if member
         )
-        return any(
-            self._memo.dataset(name.namespace, name.name).id in self._names for name in named
-        )
+        memory = memory_for(event, event.at, self._memory)
+        return any(memory.dataset(name.namespace, name.name).id in self._names for name in named)
 
 
 def event_is_seen(event: Event, access: Access) -> bool:

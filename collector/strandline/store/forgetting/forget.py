@@ -22,11 +22,11 @@ from strandline.store.forgetting.folding import fold_again
 from strandline.store.forgetting.keys import keys_to_fold
 from strandline.store.forgetting.notes import forget_notes
 from strandline.store.forgetting.subjects import Subject, target_of
-from strandline.store.ingest.former_names import names_before
 from strandline.store.ingest.labels import lock
 from strandline.store.ingest.retention import keep_writers_out
 from strandline.store.ingest.space import give_owed_back, owe
 from strandline.store.ingest.writer_state import Caches
+from strandline.store.lineage.joined_names import names_before
 from strandline.store.schema.relation_tables import RUN_VIEWS, TEMPLATES
 from strandline.store.schema.run_tables import runs, shared_runs
 from strandline.store.sql.id_lists import among

@@ -254,8 +254,8 @@ def _refuse_other_tables_name(connection: Connection, ids: Collection[int]) -> N
     )
     for other in connection.scalars(query.order_by(name.c.name)):
         raise RefusedError(
-            f"it was called {other!r} before a rename, which is another table's name now:"
-            f" forget {other!r} first, with all that was called so",
+            f"its events before a rename call it {other!r}, which is now the name of another table:"
+            f" forget {other!r} first, which deletes the events of both",
             code="renamed",
         )
 

@@ -31,6 +31,7 @@ from strandline.store.ingest.labels import aliases_around, lock, relabel, rename
 from strandline.store.ingest.retention import keep_writers_out
 from strandline.store.ingest.runs_again import RelationKey, events_between
 from strandline.store.ingest.writer_state import Caches
+from strandline.store.lineage.joined_names import names_before
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets, facet_uses, facets
 from strandline.store.schema.relation_tables import (
     edge_columns,
@@ -59,27 +60,6 @@ class UsedAgain(NamedTuple):
     def former_id(self) -> int:
         """The id of what the name meant."""
         return id_of("dataset", *self.before.stored)
-
-
-def names_before(connection: Connection) -> list[NameBefore]:
-    """Return all names that tables had, and that are others' now."""
-    until, link = dataset_aliases.alias("until"), dataset_aliases.alias("link")
-    former, name, renamed = (datasets.alias(role) for role in ("former", "name", "renamed"))
-    query = (
-        select(
-            *(name.c.namespace, name.c.name, link.c.at),
-            *(renamed.c.namespace, renamed.c.name, former.c.namespace, former.c.name),
-        )
-        .join_from(until, link, until.c.dataset_id == link.c.alias_id)
-        .join(former, former.c.id == until.c.dataset_id)
-        .join(name, name.c.id == until.c.alias_id)
-        .join(renamed, renamed.c.id == link.c.dataset_id)
-        .where(until.c.type == UNTIL, link.c.type == FORMER)
-    )
-    return [
-        NameBefore((row[0], row[1]), row[2], (row[3], row[4]), (row[5], row[6]))
-        for row in connection.execute(query)
-    ]
 
 
 def note_names_before(connection: Connection, names: Iterable[NameBefore]) -> None:

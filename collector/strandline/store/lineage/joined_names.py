@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select
 
+from strandline.core.changes.memory import NameBefore
 from strandline.core.identity import BY_HAND, FORMER, PATTERN, RENAMED, SPELLING, UNTIL
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.sql.id_lists import among
@@ -94,3 +95,24 @@ def _reasons(connection: Connection, ids: list[int]) -> dict[int, set[str]]:
         for end in (alias.dataset_id, alias.alias_id):
             reasons_of[end].add(REASONS.get(alias.type, alias.type))
     return reasons_of
+
+
+def names_before(connection: Connection) -> list[NameBefore]:
+    """Return all names that tables had, and that are others' now."""
+    until, link = dataset_aliases.alias("until"), dataset_aliases.alias("link")
+    former, name, renamed = (datasets.alias(role) for role in ("former", "name", "renamed"))
+    query = (
+        select(
+            *(name.c.namespace, name.c.name, link.c.at),
+            *(renamed.c.namespace, renamed.c.name, former.c.namespace, former.c.name),
+        )
+        .join_from(until, link, until.c.dataset_id == link.c.alias_id)
+        .join(former, former.c.id == until.c.dataset_id)
+        .join(name, name.c.id == until.c.alias_id)
+        .join(renamed, renamed.c.id == link.c.dataset_id)
+        .where(until.c.type == UNTIL, link.c.type == FORMER)
+    )
+    return [
+        NameBefore((row[0], row[1]), row[2], (row[3], row[4]), (row[5], row[6]))
+        for row in connection.execute(query)
+    ]

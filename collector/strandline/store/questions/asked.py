@@ -205,7 +205,7 @@ def changes(connection: Connection, query: Asked, view: View) -> Answer:
 
 
 def cut_answer(answer: Answer, more: int) -> Answer:
-    """Return the note of an answer that left out so many datasets."""
+    """Return the fields that say that an answer left out so many datasets."""
     hidden = answer["hidden"] | {"nodes": answer["hidden"]["nodes"] + more}
     return {"complete": False, "truncatedBy": "nodes", "hidden": hidden}
 

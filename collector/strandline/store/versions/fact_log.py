@@ -142,17 +142,15 @@ def _renamed(connection: Connection, tables: set[int]) -> set[int]:
 
 
 def _behind_new_edges(connection: Connection, rows: Rows) -> set[tuple[int, int, int]]:
-    """Mark the batch runs of groups that read what edges lead to which come after them."""
+    """Mark the batch runs of groups whose inputs gained an upstream edge after they ended."""
     related = rows.of(RelationSeen)
     if not related:
         return set()
     completed = runs_since(connection, min(relation.first_at for relation in related))
-    jobs, _ = _followed(connection, {run.job_id for run in completed}, set())
-    of_groups = [run for run in completed if run.job_id in jobs]
-    if not of_groups:
+    if not completed:
         return set()
     runs = {relation.run_id for relation in related}
-    return {(RUN, run, 0) for run in behind_new_edges(connection, runs, of_groups)}
+    return {(RUN, run, 0) for run in behind_new_edges(connection, runs, completed)}
 
 
 def _written_on(

@@ -34,7 +34,8 @@ from strandline.store.schema.relation_tables import (
     template_edges,
     template_relations,
 )
-from strandline.store.schema.run_tables import runs
+from strandline.store.schema.run_tables import job_groups, runs
+from strandline.store.schema.version_tables import group_jobs
 from strandline.store.sql.id_lists import among_given
 
 Behind = Mapping[Table, tuple[Table, ...]]
@@ -145,13 +146,18 @@ def _is_made_before(
 
 
 def runs_since(connection: Connection, at: int) -> Sequence[Row[Any]]:
-    """Return the batch runs (id, job_id, ended_at) that completed at a moment or later."""
+    """Return the batch runs of groups (id, job_id, ended_at) that completed since a moment."""
     return connection.execute(_completed(), {"since": at}).all()
 
 
 @cache
 def _completed() -> Select[Any]:
+    in_groups = union(
+        select(group_jobs.c.job_id),
+        select(job_groups.c.job_id).where(job_groups.c.group_name != ""),
+    )
     return select(runs.c.id, runs.c.job_id, runs.c.ended_at).where(
+        runs.c.job_id.in_(in_groups),
         runs.c.newest_at >= bindparam("since"),
         runs.c.ended_at >= bindparam("since"),
         runs.c.state == COMPLETE,
@@ -164,7 +170,7 @@ def behind_new_edges(
 ) -> set[int]:
     """Return the completed runs that may have read what new edges of these runs lead to.
 
-    An edge is new to a run that completed after it was made and before it was made elsewhere.
+    An edge is new to a run if it was made before the run ended, and no other run had made it then.
     """
     edges = connection.execute(_new_edges(), {"runs": sorted(related)}).all()
     if not edges:
@@ -176,7 +182,7 @@ def behind_new_edges(
 
 @cache
 def _new_edges() -> CompoundSelect[Any]:
-    """Select what runs made from sources from which no run had made it before."""
+    """Select the outputs of these runs that no earlier run had made from the same source."""
     writes, reads = relations.alias("writes"), relations.alias("reads")
     stated = edge_uses.join(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
     of = writes.c

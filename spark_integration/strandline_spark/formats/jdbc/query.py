@@ -76,11 +76,14 @@ class JdbcQuery:
     @property
     def tables(self) -> list[str]:
         """The tables that it names, its common table expressions not among them."""
-        found, own = list[str](), {name.lower() for name, _ in _expressions(self.root)}
+        expressions = {name.lower() for name, _ in _expressions(self.root)}
+        tables = dict[str, None]()
         for entry in _entries(self.root):
             if entry["class"].endswith(".UnresolvedRelation"):
-                found.append(_spelt(_parts(entry["multipartIdentifier"]), self.text))
-        return [name for name in dict.fromkeys(found) if name.lower() not in own]
+                parts = _parts(entry["multipartIdentifier"])
+                if len(parts) > 1 or parts[0].lower() not in expressions:
+                    tables[_spelt(parts, self.text)] = None
+        return list(tables)
 
     def columns(self, names: Sequence[str], column_of: ColumnOf) -> list[Value]:
         """Return the sources of each of its columns, in order.
@@ -158,6 +161,7 @@ class _Reading:
         self._text = text
         self._common = {name.lower(): query for name, query in _expressions(root)}
         self._column_of = column_of
+        self._open = set[str]()  # expressions that are being read
 
     def select(self, node: Node, names: Sequence[str] = ()) -> list[tuple[str, Value]]:
         """Name and value of each column of a SELECT; `names` are those of its stars."""
@@ -224,10 +228,17 @@ class _Reading:
             raise _UnknownError
 
     def _named(self, parts: Sequence[str], name: str | None) -> _Source:
-        common = self._common.get(parts[-1].lower()) if len(parts) == 1 else None
-        if common is not None:
-            return _Source(name or parts[-1], columns=dict(self.select(common)))
-        return _Source(name or parts[-1], _spelt(parts, self._text))
+        expression = parts[-1].lower()
+        if len(parts) > 1 or expression not in self._common:
+            return _Source(name or parts[-1], _spelt(parts, self._text))
+        if expression in self._open:
+            raise _UnknownError  # it reads itself
+        self._open.add(expression)
+        try:
+            columns = dict(self.select(self._common[expression]))
+        finally:
+            self._open.remove(expression)
+        return _Source(name or parts[-1], columns=columns)
 
     def _value(self, item: Node, sources: Sequence[_Source]) -> Value:
         try:

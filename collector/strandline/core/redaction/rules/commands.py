@@ -22,7 +22,8 @@ _LOGIN_PROGRAMS = (
 _OPTIONS = (
     (_LOGIN_PROGRAMS, rf"{_LINE}-p\s+"),
     (("mysql", "mariadb"), rf"[\w-]{{0,20}}(?:{_ITEM}-p(?=[^\s'\"])|{_LINE}-p(?=['\"]))"),
-    (("sqlcmd", "bcp", "isql", "osql", "zip", "unzip"), rf"{_LINE}-P\s?"),
+    (("sqlcmd", "bcp", "isql", "osql"), rf"{_LINE}-P\s?"),
+    (("zip", "unzip"), rf"{_LINE}-P\s+"),
     (("redis-cli",), rf"{_LINE}-a\s+"),
     (("ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami"), rf"{_LINE}-w\s+"),
     (("sshpass",), r"\s+-p\s?"),
@@ -32,7 +33,7 @@ _OPTIONS = (
     (("ssh-keygen",), rf"{_LINE}-N\s+"),
     (("schtasks",), rf"{_LINE}/rp\s+"),
     (("net use",), r"\s+(?:\w:\s+)?\\\S+\s+(?![/*])"),
-    (("net user",), r"\s+\w+\s+(?![/*])(?=\S+\s+/)"),
+    (("net user",), r"\s+[\w.$\\-]+\s+(?![/*])(?=\S+\s+/)"),
     (("mc alias set",), r"\s+\S+\s+\S+\s+\S+\s+(?!-)"),
     (("ConvertTo-SecureString",), r"\s+(?:-String\s+)?(?=['\"])"),
     (

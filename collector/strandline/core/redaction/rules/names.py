@@ -25,7 +25,7 @@ _LOGIN_PASS = (
     r"(?:bind|user|root)_?pw|masterauth"
 )
 _CODE = (
-    r"(?:verification|security|activation|recovery|backup|access|one[._-]?time|2fa|mfa|otp)"
+    r"(?:verification|recovery|one[._-]?time|2fa|mfa|otp)"
     r"[ ._-]?code|pin[ -]code"
 )
 _PASS = r"pass(?<![a-z]pass)(?![a-z])|(?-i:Pass(?<=[a-z]Pass)(?![A-Za-z]))"
@@ -36,7 +36,10 @@ _STRONG = (
 )
 # Each is a name of something else as often: its value must look like a secret.
 _SHORT = r"(?:pin|t?otp|mfa|2fa|cvv|cvc|psk|jwt|salt|creds)"
-_PHRASE = r"sess(?:ion)?_?id|assertion|code_verifier|samlresponse|community_string"
+_PHRASE = (
+    r"sess(?:ion)?_?id|assertion|code_verifier|samlresponse|community_string|"
+    r"(?:security|access|activation|backup)[ ._-]?code"
+)
 _GUARDED = rf"(?<![a-z]){_SHORT}(?![a-z])|{_PHRASE}"
 # Each says a secret only before an equals sign.
 _WEAK = rf"{_PASS}|(?<![a-z])pw(?![a-z\d])|signature|auth(?<![a-z]auth)(?![\w-])|\bsas(?![\w-])"
