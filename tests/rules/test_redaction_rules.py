@@ -11,6 +11,7 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 from strandline.core.redaction.json import has_secret, is_suspicious
+from strandline.core.redaction.rules import names
 from strandline.core.redaction.rules.named import MENTIONS
 from strandline.core.redaction.rules.parentheses import OPTIONS
 from strandline.core.redaction.rules.tokens import hide_tokens
@@ -301,3 +302,17 @@ def test_hostile_texts_take_linear_time() -> None:
     )
 
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("pin", "otp", "totp", "mfa", "2fa", "cvv", "cvc", "psk", "jwt", "salt", "creds"),
+        *("sessid", "sess_id", "sessionid", "session_id", "assertion", "code_verifier"),
+        *("samlresponse", "community_string", "security code", "access_code", "pin code"),
+        *("verification code", "recovery-code", "one-time code", "2fa code", "otp code"),
+    ],
+)
+def test_every_short_word_is_found_before_names_are_read(name: str) -> None:
+    assert names.has_short_word(name)
+    assert names.strength_of(name)

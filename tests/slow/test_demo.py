@@ -172,7 +172,8 @@ def test_every_snapshot_of_every_stream_has_one_row_and_is_in_the_tables_metadat
     assert len(keys) == len(set(keys))
     assert told | {"bank.report": real["bank.report"]} == real
     counts = {table: len(real[f"bank.{table}"]) for table in ("credits", "debits", "balance")}
-    assert min(counts.values()) >= ROUNDS  # a stream that is asked to stop may take one more
+    # A stream that is asked to stop may take one more.
+    assert set(counts.values()) <= {ROUNDS, ROUNDS + 1}
     assert len(real["bank.report"]) == 1
 
 

@@ -141,7 +141,7 @@ DbConfig(host='db', user='ann', password=SecretStr('$SECRET'))
 KeyError: 'password=$SECRET'
 ValueError: invalid literal for int() with base 10: 'pwd=$SECRET'
 File "job.py", line 3, in <module>\n    conn = psycopg.connect(host="db", user="ann", password="$SECRET")
-    password = "$SECRET"  # TODO
+    password = "$SECRET"  # for now
     API_KEY: Final = "$SECRET"
 const apiKey = "$SECRET";
 const string Password = @"$SECRET";
@@ -276,6 +276,11 @@ echo "$SECRET" | passwd --stdin ann
 echo 'ann:$SECRET' | chpasswd
 usermod -p '$SECRET' ann
 htpasswd -b .htpasswd ann $SECRET
+htpasswd -bc .htpasswd ann $SECRET
+htpasswd -nb ann $SECRET
+net user ann $SECRET
+net user svc-etl $SECRET /add
+net use X: \\srv\share /user:ann $SECRET
 ssh-keygen -t rsa -N "$SECRET" -f id
 openssl rsa -in k.pem -passin pass:$SECRET
 openssl pkcs12 -in a.p12 -password pass:$SECRET
@@ -297,7 +302,7 @@ git clone https://oauth2:$SECRET@gitlab.example/bank/etl.git
 git clone https://$SECRET@github.com/bank/etl
 git -c http.extraHeader="AUTHORIZATION: bearer $SECRET" fetch
 pip install --index-url https://__token__:$SECRET@pypi.example/simple x
-//registry.npmjs.org/:_authToken=$SECRET
+//npm.example/:_authToken=$SECRET
 _password=$SECRET
 machine api.example login ann password $SECRET
 db:5432:bank:ann:$SECRET in .pgpass
@@ -677,7 +682,7 @@ SELECT CONNECT_BY_ROOT password FROM t CONNECT BY PRIOR id = parent
 SELECT /*+ BROADCAST(tokens) */ * FROM t JOIN tokens ON t.token = tokens.token
 SELECT a -- the password column is hashed
 SELECT a /* token: see docs/auth.md */ FROM t
-SELECT a FROM t -- TODO: rotate the password monthly
+SELECT a FROM t -- rotate the password monthly
 -- secret: none here
 -- password is stored as bcrypt
 Token expired at 2026-11-30T00:00:00Z
@@ -1008,4 +1013,8 @@ SELECT pin, salt, otp FROM t WHERE otp = 4711
 SELECT * FROM trades WHERE security_code = 'AAPL'
 INSERT INTO trades (security_code, qty) VALUES ('US0378331005', 5)
 the zip -Po x
+expdp data/x
+ls impdp logs/dir
+OAuth scope=read is enabled
+Digest algorithm=MD5 used
 """)

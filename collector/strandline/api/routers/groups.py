@@ -118,7 +118,7 @@ class Staleness(TypedDict):
 
 
 class Lateness(TableName):
-    """How far a table is behind its base tables."""
+    """The delay of a table behind its base tables."""
 
     label: str
     writer: TableName | None

@@ -18,6 +18,7 @@ _LOGIN_PROGRAMS = (
     *("skopeo login", "registry login", "airflow users create", "mongo", "mongosh", "mongodump"),
     *("mongorestore", "beeline", "cqlsh", "influx", "twine", "cypher-shell", "psexec", "usermod"),
 )
+_ORACLE_USER = r"\s+(?:-\w+\s+)?['\"]?[A-Za-z]\w{0,60}/"
 # Programs, and what stands between them and a password.
 _OPTIONS = (
     (_LOGIN_PROGRAMS, rf"{_LINE}-p\s+"),
@@ -32,16 +33,16 @@ _OPTIONS = (
     (("openssl",), rf"{_LINE}(?:-k\s+|-pass(?:in|out)?\s+pass:)"),
     (("ssh-keygen",), rf"{_LINE}-N\s+"),
     (("schtasks",), rf"{_LINE}/rp\s+"),
-    (("net use",), r"\s+(?:\w:\s+)?\\\S+\s+(?![/*])"),
-    (("net user",), r"\s+[\w.$\\-]+\s+(?![/*])(?=\S+\s+/)"),
+    (("net use",), r"\s+(?:\w:\s+)?\\\S+\s+(?:/user:\S+\s+)?(?![/*])"),
+    # Without an option behind it, only what looks like a password is one.
+    (("net user",), r"\s+[\w.$\\-]+\s+(?![/*])(?=\S+\s+/|(?=\S*\d)\S*[A-Za-z]\S{5})"),
     (("mc alias set",), r"\s+\S+\s+\S+\s+\S+\s+(?!-)"),
     (("ConvertTo-SecureString",), r"\s+(?:-String\s+)?(?=['\"])"),
-    (
-        ("sqlplus", "impdp", "expdp", "sqlldr"),
-        r"\s+(?:-\w+\s+)?['\"]?[A-Za-z]\w{0,60}/(?=[^\s/@])",
-    ),
+    (("sqlplus",), rf"{_ORACLE_USER}(?=[^\s/@])"),
+    # `expdp data/x` may be a path.
+    (("impdp", "expdp", "sqlldr"), rf"{_ORACLE_USER}(?=[^\s/@]{{1,200}}(?:@|['\"]?\s+\w+=))"),
     (("lftp",), rf"{_LINE}-u\s+[^\s,]{{1,200}},"),
-    (("htpasswd -b",), r"\s+(?:-p\s+|\S+\s+\S+\s+)"),
+    (("htpasswd",), r"\s+-(?:\w*n\w*\s+|\w*b\w*\s+(?:-\w+\s+)?\S+\s+)\S+\s+(?!-)"),
     (
         ("databricks secrets", "az keyvault secret", "hadoop credential", "aws ssm put-parameter"),
         rf"{_LINE}--?(?:string-)?value[\s=]+",

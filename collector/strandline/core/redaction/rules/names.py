@@ -72,7 +72,7 @@ WORDS = (
 )
 _SHORT_PARTS = (
     *("pin", "otp", "mfa", "2fa", "cvv", "cvc", "psk", "jwt", "salt", "creds", "code"),
-    *("assertion", "sessid", "sessionid", "session_id", "saml", "community_string"),
+    *("assertion", "sessid", "sess_id", "sessionid", "session_id", "saml", "community_string"),
 )
 SHORT_WORDS = rf"{_CODE}|{_GUARDED}"
 _SHORT_WORDS = re.compile(SHORT_WORDS, _FLAGS)

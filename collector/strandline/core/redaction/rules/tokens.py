@@ -48,7 +48,7 @@ _AUTH = re.compile(
     r"\bAUTH\s{1,5}(?:PLAIN|LOGIN|default)\s{1,5}(?=\S{0,200}\d)(?P<value>[\w+/=.~!@#$%^&*-]{6,})"
 )
 _SIGNED = re.compile(
-    r"\b(?:Digest|Hawk|OAuth)\s{1,5}"
+    r"\b(?:Digest|Hawk|OAuth)\s{1,5}(?=[^\n]{0,500}\b(?:response|mac|oauth_\w+|signature)=)"
     r"(?P<value>(?:\w{1,60}=(?:\\*\"[^\"\\]*\\*\"|[\w+/=.~!@#$%^&*-]+)(?:,\s{0,5})?)+)"
 )
 _IN_SCHEMES = {"AUTH": _AUTH, "Digest": _SIGNED, "Hawk": _SIGNED, "OAuth": _SIGNED}
