@@ -352,6 +352,21 @@ def test_ingest_key_is_printed_with_its_spark_conf(
     assert {"ingest", "bank*", "never"} <= set(capsys.readouterr().out.split())
 
 
+def test_an_ingest_key_is_printed_with_the_address_that_the_collector_serves(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["keys", "add", "spark", "--scope", "ingest", "--namespace", "*"]
+    with served(environ) as (running, port):
+        wait_until(lambda: is_ready(port))
+        main(command, environ)
+        printed = capsys.readouterr().out
+        ended(running)
+    main(["keys", "add", "later", *command[3:]], environ | {"STRANDLINE_PUBLIC_URL": "https://me"})
+
+    assert f"spark.strandline.collector.url    http://127.0.0.1:{port}\n" in printed
+    assert "spark.strandline.collector.url    https://me\n" in capsys.readouterr().out
+
+
 def test_busy_port_is_reported_with_the_remedy(
     environ: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

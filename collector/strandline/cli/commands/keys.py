@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
+from sqlalchemy import Connection
 from sqlalchemy.engine import make_url
 
 from strandline.cli.answers import show, show_table, tell, tell_list
@@ -17,6 +18,7 @@ from strandline.errors import SettingsError
 from strandline.settings import Settings, default_database
 from strandline.store.api_keys import LONGEST_DAYS, add_key, keys_of, revoke_key
 from strandline.store.audit import note_command
+from strandline.store.sql.shared_settings import agreed
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -64,7 +66,7 @@ def _ask_database(options: Namespace, settings: Settings) -> None:
                 key = add_key(connection, options.name, now, options.scope, options.namespace, ends)
                 allowed = f"{', '.join(options.scope)} on {', '.join(options.namespace)}"
                 note_command(connection, now, "keys add", f"{options.name}: {allowed}")
-                _print_key(key, options, f"http://{settings.host}:{settings.port}")
+                _print_key(key, options, _address_in(connection, settings))
             case "revoke":
                 revoke_key(connection, options.name, now)
                 note_command(connection, now, "keys revoke", options.name)
@@ -72,6 +74,16 @@ def _ask_database(options: Namespace, settings: Settings) -> None:
             case _:
                 _print_keys([key.document for key in keys_of(connection)], options)
     engine.dispose()
+
+
+def _address_in(connection: Connection, settings: Settings) -> str:
+    """Return the address of the collector that serves this database, for its clients."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    of_settings = f"http://{host}:{settings.port}"
+    address = settings.public_url or agreed(connection).get("address", of_settings)
+    for every_address in ("0.0.0.0", "[::]"):
+        address = address.replace(f"//{every_address}:", "//HOST:")
+    return address
 
 
 def _refuse_faults(options: Namespace) -> None:

@@ -96,6 +96,8 @@ def _serve(settings: Settings) -> int:
     if consumer:
         thread.start()
     address = address_of(listening)
+    with engine.begin() as connection:
+        agree(connection, "address", settings.public_url or address)
     log.info("listening", address=address, docs=f"{address}/docs")
     alerting.start()
     threading.Thread(target=_take_unread, args=(engine, log), name="unread", daemon=True).start()

@@ -1,5 +1,6 @@
 """Settings that all writers and views of a store share, one row a key of `store_settings`.
 
+address: where the server that started last can be reached (STRANDLINE_PUBLIC_URL, if set).
 epoch: raised when rows are deleted or renamed; it empties the memory of every writer.
 exports: what targets want (runs, events).
 graph_news: 1 once transactions note their changes of the lineage graph.
