@@ -27,7 +27,7 @@ from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
 from strandline.runtime.job_memory import JobMemory
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations

@@ -18,7 +18,8 @@ from strandline.core.openlineage.times import micros_of, moment_of
 from strandline.core.walk import Direction
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.job_steps import stated_sources
-from strandline.store.lineage.relations import JobEdge, View
+from strandline.store.lineage.recent_runs import JobEdge
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.schema.relation_tables import RUN_VIEWS, TEMPLATES, table_or_view
 from worlds.builders import LONG_AGO, Json, dataset, encode, event, folded_rows, rows, run_id

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from strandline.errors import NotFoundError
 from strandline.store.lineage.column_lineage import Columns, walk_columns
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import Question
 from strandline.store.questions.asked import ANSWERS
 from worlds.builders import Json

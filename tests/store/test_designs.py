@@ -12,7 +12,7 @@ from strandline.store.catalog.newest_writes import newest_writes
 from strandline.store.catalog.past_writes import past_writes
 from strandline.store.lineage.dropped import dropped_at
 from strandline.store.lineage.lookup import job_of
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.questions.last_use import last_reads
 from worlds.builders import Json, dataset, event, job_event, rows, run_id, store
 

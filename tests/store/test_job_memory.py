@@ -19,7 +19,7 @@ from strandline.runtime.job_memory import JobMemory
 from strandline.store.graph import news
 from strandline.store.ingest import take as taking
 from strandline.store.ingest.take import Caches, Record, take
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import raise_epoch

@@ -14,7 +14,7 @@ from strandline.store.ingest.replay import replay
 from strandline.store.ingest.take import Caches
 from strandline.store.lineage.hidden_nodes import deleted_jobs
 from strandline.store.lineage.lookup import job_called, job_of, node_called
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.marquez.annotations import TAG, Author, Note, annotate, annotations_of
 from strandline.store.schema.annotation_tables import DELETED
 from strandline.store.search.finding import JOB_NAME, found_by_name

@@ -14,7 +14,7 @@ from strandline.core.places import MOST_BOXES
 from strandline.errors import NotFoundError, QuestionError
 from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.lists import datasets_page
-from strandline.store.lineage.view import View
+from strandline.store.lineage.run_state import View
 from strandline.store.marquez.annotations import Author, Note, annotate
 from strandline.store.questions.lineage_map import lineage_map
 from strandline.store.schema.annotation_tables import DELETED

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from strandline.core.walk import Direction
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from worlds.scenarios import plain
 from worlds.scenarios.bank import FACET, bank, time
 from worlds.scenarios.plain import columns, creates, run

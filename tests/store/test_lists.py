@@ -16,7 +16,7 @@ from strandline.store.catalog.details import dataset_detail
 from strandline.store.catalog.filters import ALL, Filter, states_called
 from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.marquez.names import namespaces_page
 from strandline.store.questions.namespaces import namespace_overview
 from strandline.store.schema.run_tables import runs

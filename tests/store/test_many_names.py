@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from fixtures.sqlite_first import database_url, own_database_url  # noqa: F401 - PostgreSQL is slow here
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import Question
 from worlds.builders import dataset, event, rows, run_id, store
 from worlds.scenarios.bank import FACET

@@ -18,7 +18,7 @@ from strandline.store.catalog.received import events_page
 from strandline.store.forgetting.forget import Requester, Subject, forget
 from strandline.store.ingest.labels import relabel
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from worlds.builders import NOON, Json, dataset, event, folded_rows, job_event, rows, store
 

@@ -20,10 +20,9 @@ from strandline.store.lineage.known_jobs import KnownJob, load_jobs
 from strandline.store.lineage.last_runs import LAST_BATCHES
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import RECENT_RUNS
-from strandline.store.lineage.run_state import rows_of_runs
+from strandline.store.lineage.run_state import View, rows_of_runs
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_lineage import Question, lineage_of
-from strandline.store.lineage.view import View
 from strandline.store.questions.impact import Removal, impact_of
 from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.schema.snapshot_tables import job_barriers

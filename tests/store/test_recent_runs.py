@@ -23,8 +23,7 @@ from strandline.store.lineage.recent_runs import (
     sightings,
     with_relations,
 )
-from strandline.store.lineage.relations import View
-from strandline.store.lineage.run_state import run_owners
+from strandline.store.lineage.run_state import View, run_owners
 from strandline.store.lineage.table_lineage import Question
 from strandline.store.schema.relation_tables import relations as run_relations
 from strandline.store.schema.run_tables import runs

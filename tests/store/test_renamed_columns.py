@@ -9,7 +9,7 @@ from strandline.store.catalog.search import search_page
 from strandline.store.ingest.retention import expire
 from strandline.store.lineage.column_lineage import columns_of
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.questions.asked import ANSWERS
 from worlds.builders import Json
 from worlds.scenarios.bank import FACET

@@ -8,14 +8,11 @@ from sqlalchemy import Engine, insert, select
 from strandline.core.walk import Direction
 from strandline.errors import NotFoundError, RefusedError
 from strandline.store.ingest.take import Record
-from strandline.store.lineage import rewritten
+from strandline.store.lineage import snapshot_reads
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.rewritten import SAME_ROWS
-from strandline.store.lineage.snapshot_lineage import (
-    snapshot_answer,
-    snapshot_lineage_of,
-    snapshots_of,
-)
+from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
+from strandline.store.lineage.snapshot_reads import SAME_ROWS
+from strandline.store.lineage.table_snapshots import snapshot_answer, snapshots_of
 from strandline.store.schema.snapshot_tables import snapshot_uses
 from strandline.store.versions.answers import Latest, cut_of, latest_of, reading_answer, with_latest
 from strandline_spark.formats.delta.commands import SAME_ROWS as TOLD_OF_DELTA
@@ -264,7 +261,7 @@ def test_reading_a_compacted_snapshot_leads_to_the_one_before(
 def test_answer_says_when_compacted_snapshots_were_cut_off(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewritten, "MOST", 1)
+    monkeypatch.setattr(snapshot_reads, "MOST", 1)
     for id_ in ("3", "4"):
         fill(
             engine,

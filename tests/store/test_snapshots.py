@@ -5,7 +5,7 @@ from sqlalchemy import Engine
 
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions.facts import BarrierCommitted
-from strandline.store.lineage.made_from import checkpoints_of
+from strandline.store.lineage.checkpoints import checkpoints_of
 from strandline.store.lineage.run_state import rows_of_runs
 from strandline.store.marquez.runs import touched_by_runs, version_id
 from strandline.store.versions.fact_log import RUN, VersionNews

@@ -11,7 +11,7 @@ from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.lists import jobs_page, runs_page
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.sql.compression import expand
 from worlds.builders import Json, dataset, event, history, live, parent, rows, run_id, store

@@ -10,7 +10,7 @@ from strandline.core.access.granted import Access
 from strandline.core.walk import LEAST_STEPS, Direction
 from strandline.execution.edge_rows import job_edge_rows
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.questions.asked import ANSWERS
 from strandline.store.sql.narrowed import narrowed

@@ -16,12 +16,9 @@ from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
 from strandline.errors import NotFoundError
 from strandline.store.lineage.lookup import Node, node_called
-from strandline.store.lineage.relations import View
-from strandline.store.lineage.snapshot_lineage import (
-    snapshot_answer,
-    snapshot_lineage_of,
-    snapshots_of,
-)
+from strandline.store.lineage.run_state import View
+from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
+from strandline.store.lineage.table_snapshots import snapshot_answer, snapshots_of
 from worlds.builders import store
 
 Truth = dict[str, Any]

@@ -19,10 +19,10 @@ from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import ago, held_by
 from strandline.store.catalog.owners import owners_of_jobs
 from strandline.store.ingest.set_aside import count_set_aside
-from strandline.store.lineage.children import topmost_runs
+from strandline.store.lineage.hierarchy import topmost_runs
+from strandline.store.lineage.lookup import labels_of
 from strandline.store.lineage.nested_commands import IS_NAMED_AS_INNER, nested_runs
 from strandline.store.lineage.run_state import StateColumns
-from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.schema.version_tables import alerts
 from strandline.store.sql.id_lists import among

@@ -12,7 +12,7 @@ from strandline.core.walk import Direction
 from strandline.errors import NotFoundError
 from strandline.store.lineage.failures import failures
 from strandline.store.lineage.lookup import node_of, node_text
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
 
 MICRO = 1_000_000

@@ -164,8 +164,7 @@ class Database(Source):
 
     def table(self, text: str) -> NamedTable:
         """Return the table that a person means."""
-        from strandline.store.lineage.lookup import dataset_called
-        from strandline.store.lineage.table_labels import labels_of
+        from strandline.store.lineage.lookup import dataset_called, labels_of
 
         with self._reader.connected() as connection:
             dataset = dataset_called(connection, text)

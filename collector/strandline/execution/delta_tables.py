@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from strandline.core.versions.rollback_statements import GENERATION
 from strandline.errors import RefusedError
-from strandline.store.lineage.rewritten import SAME_ROWS
+from strandline.store.lineage.snapshot_reads import SAME_ROWS
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -16,8 +16,7 @@ from strandline.store.lineage.lookup import node_text
 from strandline.store.lineage.nested_commands import nested_runs, without_nested
 from strandline.store.lineage.recent_runs import JobEdge
 from strandline.store.lineage.relations import job_edges_of, jobs_touching, with_known_runs
-from strandline.store.lineage.run_state import iso
-from strandline.store.lineage.view import View
+from strandline.store.lineage.run_state import View, iso
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations
 from strandline.store.schema.run_tables import jobs

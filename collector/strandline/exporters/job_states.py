@@ -21,7 +21,8 @@ from strandline.exporters.run_records import (
     with_named_sources,
 )
 from strandline.store.lineage.column_edges import ColumnEdge, edges_of
-from strandline.store.lineage.relations import View, job_edges_of
+from strandline.store.lineage.relations import job_edges_of
+from strandline.store.lineage.run_state import View
 
 
 @dataclass(frozen=True, slots=True)

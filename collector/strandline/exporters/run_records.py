@@ -29,8 +29,7 @@ from strandline.store.lineage.facets import Facets, facets_of, merged_facets_eac
 from strandline.store.lineage.last_runs import sightings_of
 from strandline.store.lineage.nested_commands import nested_jobs
 from strandline.store.lineage.recent_runs import JobEdge, job_edges, recent_runs_of
-from strandline.store.lineage.relations import View
-from strandline.store.lineage.run_state import RunState, run_owners, run_states
+from strandline.store.lineage.run_state import RunState, View, run_owners, run_states
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs, run_parents, runs
 from strandline.store.sql.id_lists import among_given

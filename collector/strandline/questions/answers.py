@@ -33,11 +33,8 @@ from strandline.store.catalog.search import search_page
 from strandline.store.catalog.totals import count_datasets, count_jobs
 from strandline.store.ingest.archived import archived_answer
 from strandline.store.lineage.lookup import Node, dataset_of, job_called, job_of
-from strandline.store.lineage.snapshot_lineage import (
-    snapshot_answer,
-    snapshot_lineage_of,
-    snapshots_of,
-)
+from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
+from strandline.store.lineage.table_snapshots import snapshot_answer, snapshots_of
 from strandline.store.sql.engine import read_from
 
 DUMPED = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z

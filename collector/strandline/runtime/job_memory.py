@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from strandline.store.graph.news import PRUNED, LogLook, LogPlace, around, is_written, look
 from strandline.store.lineage.known_jobs import KnownJob
-from strandline.store.lineage.view import View
+from strandline.store.lineage.run_state import View
 from strandline.store.sql.narrowed import access_of
 
 STAMP = ("epoch", "recent_runs", "silent_seconds")  # settings that change every answer

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from strandline.core.narrowing import narrowed
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.questions.asked import ANSWERS
 from strandline.store.questions.differences import Span, differences
 from worlds.scenarios.plain import run

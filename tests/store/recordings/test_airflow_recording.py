@@ -6,7 +6,7 @@ from sqlalchemy import Engine
 from store.recordings.conftest import RecordedEngine
 from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.lists import jobs_page
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import lineage_of
 from worlds.recorded import NOW, ORDERS, columns_behind, question, tables, truth_of
 from worlds.scenarios.taking import reader

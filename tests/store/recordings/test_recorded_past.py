@@ -16,7 +16,7 @@ from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import node_of, node_text
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.questions.run_graph import run_graph
 from strandline.store.schema.dataset_tables import datasets

@@ -19,7 +19,7 @@ from strandline.store.ingest.name_patterns import apply_alias
 from strandline.store.ingest.retention import expire
 from strandline.store.ingest.take import Record
 from strandline.store.lineage.lookup import Node
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.questions.impact import Removal, impact_of
 from strandline.store.schema.dataset_tables import datasets

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine
 from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.sql.engine import reading
 

@@ -16,7 +16,7 @@ from strandline.api.marquez.shapes.jobs import job_answers
 from strandline.core.openlineage.names import Naming, id_of
 from strandline.errors import NotFoundError
 from strandline.store.lineage.lookup import Node, node_of, node_text
-from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.marquez.datasets import groups_of, rows_of
 from strandline.store.marquez.jobs import job_rows

@@ -24,7 +24,7 @@ from strandline.core.versions.model import Group, Model, upstream_first
 from strandline.core.versions.strong_weak import held_by
 from strandline.errors import NotFoundError
 from strandline.questions.versions import BoardQuery
-from strandline.store.lineage.table_labels import labels_of
+from strandline.store.lineage.lookup import labels_of
 from strandline.store.sql.engine import read_from
 from strandline.store.versions.answers import holders_answer
 from strandline.store.versions.hidden_names import sees_group

@@ -26,9 +26,9 @@ from strandline.questions import answers
 from strandline.questions import lineage as asking
 from strandline.questions.parameters import Query
 from strandline.store.lineage.known_jobs import SharedJobs
-from strandline.store.lineage.table_labels import newest_datasets
+from strandline.store.lineage.lookup import newest_datasets
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import lineage_of, only_nodes, whole_graph
-from strandline.store.lineage.view import View
 from strandline.store.questions.asked import (
     cut_answer,
     impact,

@@ -26,9 +26,9 @@ from strandline.core.versions.members import versions
 from strandline.core.versions.model import Model
 from strandline.store.catalog.gauges import DAY, run_counts
 from strandline.store.ingest.set_aside import count_set_aside
-from strandline.store.lineage.children import outcomes
+from strandline.store.lineage.failures import outcomes
+from strandline.store.lineage.lookup import labels_of
 from strandline.store.lineage.run_state import iso
-from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.received_tables import raw_events
 from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.schema.version_tables import version_facts

@@ -1,8 +1,9 @@
 """One dataset, job or run with everything that is stored about it, facets as they came."""
 
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import BigInteger, Connection, Integer, TextClause, bindparam, func, select, text
 
 from strandline.core.changes.extraction import SINK, SOURCE, relation_id_of
 from strandline.core.openlineage.facets import DATASET, INPUT, JOB, OUTPUT, RUN
@@ -17,22 +18,20 @@ from strandline.store.catalog.lists import (
 )
 from strandline.store.catalog.newest_runs import newest_run_ids
 from strandline.store.catalog.newest_snapshots import newest_snapshot_rows
-from strandline.store.lineage.children import (
-    children_answer,
-    outcomes,
-    query_answer,
-    runs_below,
-    touched_by,
-)
 from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.facets import facets_of, merged_facets, quarantined, quarantined_each
-from strandline.store.lineage.lookup import Node, node_text
-from strandline.store.lineage.run_snapshots import run_snapshots
-from strandline.store.lineage.snapshot_lineage import snapshot_answer
-from strandline.store.lineage.table_labels import labels_of
+from strandline.store.lineage.failures import outcomes
+from strandline.store.lineage.hierarchy import children_answer, query_answer, runs_below, touched_by
+from strandline.store.lineage.lookup import Node, labels_of, node_text
+from strandline.store.lineage.table_snapshots import snapshot_answer
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.schema.relation_tables import relations
 from strandline.store.schema.run_tables import runs
+from strandline.store.schema.snapshot_views import snapshot_lineage_from
+
+MOST_SNAPSHOTS = 5  # of each dataset of a run
+# A stream that ran for a month has made millions: only its newest barriers are looked at.
+MOST_USES = 500
 
 
 def dataset_detail(connection: Connection, dataset: Node, now: int) -> Answer:
@@ -154,7 +153,7 @@ def _links(connection: Connection, run: int, direction: int) -> list[Answer]:
     )
     rows = connection.execute(query).all()
     labels = labels_of(connection, [(row.namespace, row.name) for row in rows])
-    snapshots = run_snapshots(connection, run, direction)
+    snapshots = _snapshots_of_run(connection, run, direction)
     kind, name = (OUTPUT, "outputFacets") if direction == SINK else (INPUT, "inputFacets")
     ids = {row.dataset_id: relation_id_of(run, direction, row.dataset_id) for row in rows}
     own_facets = facets_of(connection, kind, [*ids.values()])
@@ -171,3 +170,39 @@ def _links(connection: Connection, run: int, direction: int) -> list[Answer]:
         }
         for row in rows
     ]
+
+
+def _snapshots_of_run(
+    connection: Connection, run: int, direction: int
+) -> dict[int, list[dict[str, Any]]]:
+    """Return the newest snapshots that a run read or made, by the dataset as the run named it.
+
+    A snapshot that was only reported as a rounded number and fits none of the table has no id, so
+    it is not among them.
+    """
+    snapshots_of: dict[int, list[dict[str, Any]]] = {}
+    for row in connection.execute(_uses_of_run(), {"run": run, "direction": direction}):
+        of_dataset = snapshots_of.setdefault(row.named_id, [])
+        if len(of_dataset) < MOST_SNAPSHOTS:
+            of_dataset.append(
+                {
+                    "snapshotId": row.snapshot_id,
+                    "barrierId": row.barrier,
+                    "observed": bool(row.observed),
+                }
+            )
+    return snapshots_of
+
+
+@cache
+def _uses_of_run() -> TextClause:
+    newest = f"""
+        SELECT * FROM snapshot_uses WHERE run_id = :run AND direction = :direction
+         ORDER BY barrier DESC LIMIT {MOST_USES}"""
+    query = f"""
+        SELECT named_id, snapshot_id, barrier, observed
+          FROM ({snapshot_lineage_from(newest)}) AS used
+         WHERE snapshot_id IS NOT NULL ORDER BY told_barrier DESC, snapshot_id"""
+    return text(query).bindparams(
+        bindparam("run", type_=BigInteger), bindparam("direction", type_=Integer)
+    )

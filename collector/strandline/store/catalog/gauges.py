@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select, text
 
 from strandline.core.openlineage.run_states import FAIL
-from strandline.store.lineage.children import topmost_runs
+from strandline.store.lineage.hierarchy import topmost_runs
 from strandline.store.lineage.nested_commands import IS_NAMED_AS_INNER, nested_runs
 from strandline.store.lineage.run_state import StateColumns
 from strandline.store.schema.export_tables import export_targets

@@ -25,12 +25,12 @@ from strandline.store.catalog.past_lists import (
     was_mentioned,
 )
 from strandline.store.catalog.past_writes import was_named
-from strandline.store.lineage.children import outcomes
 from strandline.store.lineage.dropped import drop_answers
+from strandline.store.lineage.facets import tagged
+from strandline.store.lineage.failures import outcomes
+from strandline.store.lineage.hierarchy import parent_jobs
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import nested_jobs, nested_runs
-from strandline.store.lineage.node_facets import tagged
-from strandline.store.lineage.parents import parent_jobs
 from strandline.store.lineage.recent_runs import created_nothing
 from strandline.store.lineage.run_state import RunState, iso, rows_of_runs, run_state, with_state
 from strandline.store.schema.dataset_tables import datasets

@@ -21,8 +21,7 @@ from sqlalchemy import (
 
 from strandline.core.changes.extraction import SINK
 from strandline.store.lineage.recent_runs import MOMENT, only_defined
-from strandline.store.lineage.relations import View
-from strandline.store.lineage.run_state import RunState, run_owners, run_states
+from strandline.store.lineage.run_state import RunState, View, run_owners, run_states
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.schema.run_tables import jobs, runs

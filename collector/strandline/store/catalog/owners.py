@@ -12,7 +12,7 @@ from strandline.core.openlineage.names import id_of
 from strandline.core.wildcards import is_like
 from strandline.store.catalog.newest_runs import newest_run_ids
 from strandline.store.lineage.hidden_nodes import seen_jobs
-from strandline.store.lineage.parents import LEVELS
+from strandline.store.lineage.hierarchy import LEVELS_ABOVE
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import run_parents
 from strandline.store.sql.compression import expander
@@ -67,7 +67,7 @@ def _of_jobs(
 ) -> Owners:
     owners: Owners = {}
     own = {job: job for job in job_ids}
-    for _ in range(LEVELS):
+    for _ in range(LEVELS_ABOVE):
         stated = _stated(connection, JOB, set(own.values()), moment)
         owners |= {
             job: stated[higher] for job, higher in own.items() if stated.get(higher, []) != []

@@ -30,12 +30,11 @@ from strandline.core.openlineage.run_states import NAMES, RUNNING
 from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.owners import job_owners_then, owners_of_datasets
 from strandline.store.catalog.past_writes import heard_by, not_made_by, past_writes
-from strandline.store.lineage.children import outcomes
 from strandline.store.lineage.dropped import drops_then
+from strandline.store.lineage.failures import outcomes
+from strandline.store.lineage.hierarchy import parent_jobs
 from strandline.store.lineage.nested_commands import nested_jobs, nested_runs
-from strandline.store.lineage.parents import parent_jobs
-from strandline.store.lineage.past_runs import PastRun, past_runs
-from strandline.store.lineage.run_state import iso
+from strandline.store.lineage.run_state import PastRun, iso, past_runs
 from strandline.store.schema.run_tables import job_groups, jobs, run_parents, runs
 from strandline.store.sql.each import for_each
 from strandline.store.sql.id_lists import among, among_given

@@ -30,8 +30,8 @@ from strandline.store.catalog.newest_writes import (
     touched,
     writes_by,
 )
-from strandline.store.lineage.past_runs import past_runs
 from strandline.store.lineage.recent_runs import created_nothing
+from strandline.store.lineage.run_state import past_runs
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.schema.run_tables import runs

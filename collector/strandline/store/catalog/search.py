@@ -22,10 +22,9 @@ from strandline.store.catalog.lists import (
     placed_answer,
 )
 from strandline.store.catalog.newest_writes import Write, newest_writes
+from strandline.store.lineage.lookup import labels_of
 from strandline.store.lineage.nested_commands import nested_jobs
-from strandline.store.lineage.run_state import RunState, run_states
-from strandline.store.lineage.table_labels import labels_of
-from strandline.store.lineage.view import View
+from strandline.store.lineage.run_state import RunState, View, run_states
 from strandline.store.schema.annotation_tables import TAG_GIVEN, annotations
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs, runs

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from strandline.core.stopping import go_on
 from strandline.core.walk import Direction
-from strandline.store.lineage.edge_sets import SetUse, edge_sets_of
+from strandline.store.lineage.column_names import RenamedColumns, renamed_columns_of, spellings_of
 from strandline.store.lineage.job_steps import (
     ALL_SOURCES,
     RULES,
@@ -24,10 +24,8 @@ from strandline.store.lineage.job_steps import (
     by_job,
     stated_sources,
 )
-from strandline.store.lineage.listed_columns import spellings_of
 from strandline.store.lineage.recent_runs import JobEdge, Seen
-from strandline.store.lineage.renamed_columns import RenamedColumns, renamed_columns_of
-from strandline.store.lineage.stated_edges import StatedEdge, StatedEdges
+from strandline.store.lineage.stated_edges import SetUse, StatedEdge, StatedEdges, edge_sets_of
 
 DIRECT, INDIRECT, OPAQUE = "direct", "indirect", "opaque"
 

@@ -31,24 +31,18 @@ from strandline.store.lineage.column_edges import (
     edges_of,
     uncovered,
 )
+from strandline.store.lineage.column_names import NAMED_AT, renamed_columns_of, spellings_of
 from strandline.store.lineage.facets import value_of
 from strandline.store.lineage.failures import opaque_steps
 from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.hidden_nodes import hidden_beside
 from strandline.store.lineage.job_steps import VIEW, by_job
 from strandline.store.lineage.known_jobs import KnownJob, KnownJobs, stated_of
-from strandline.store.lineage.listed_columns import spellings_of
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
-from strandline.store.lineage.relations import (
-    JobEdge,
-    Seen,
-    View,
-    all_jobs_touching,
-    job_edges_of,
-    with_known_runs,
-)
-from strandline.store.lineage.renamed_columns import NAMED_AT, renamed_columns_of
+from strandline.store.lineage.recent_runs import JobEdge, Seen
+from strandline.store.lineage.relations import all_jobs_touching, job_edges_of, with_known_runs
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_edges import seen_answer
 from strandline.store.lineage.table_lineage import (
     Answer,

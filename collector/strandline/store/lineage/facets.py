@@ -1,12 +1,11 @@
-"""The stored facets of an entity, as they came.
+"""The stored facets of an entity, as they came, and the tags that its events and people gave it.
 
-Of a run, a job, a dataset under all its names, a relation.
-
-They are handed on as bytes inside the JSON of an answer; only what the answer is made of is decoded
-(`value_of`).
+An entity is a run, a job, a dataset under all its names, or a relation. Facets are handed on as
+bytes inside the JSON of an answer; only what the answer is made of is decoded (`value_of`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -15,10 +14,14 @@ import orjson
 from sqlalchemy import Connection, Select, select
 
 from strandline.core.changes.rows import QUARANTINED
-from strandline.core.openlineage.facets import MODELS
+from strandline.core.openlineage.facets import DATASET, JOB, MODELS
+from strandline.core.openlineage.names import id_of
+from strandline.core.wildcards import is_like
+from strandline.store.schema.annotation_tables import TAG_GIVEN, annotations
+from strandline.store.schema.dataset_tables import datasets
 from strandline.store.sql.compression import expand, expander
 from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
-from strandline.store.sql.id_lists import among_given
+from strandline.store.sql.id_lists import among, among_given
 
 Facets = dict[str, orjson.Fragment]
 
@@ -124,3 +127,81 @@ def _problems(kind: int) -> Select[Any]:
 def _current(kind: int) -> Select[Any]:
     held = facet_rows(partial(among_given, name="ids"), (kind, kind + QUARANTINED))
     return select(held).where(held.c.content.is_not(None))
+
+
+Answer = dict[str, Any]
+
+
+def tagged(
+    connection: Connection, nodes: Sequence[Answer], patterns: Collection[str]
+) -> list[Answer]:
+    """Return the nodes with one of these tags: KEY, or KEY=VALUE; `*` stands for anything."""
+    having = tags_of_nodes(connection, nodes)
+    return [node for node in nodes if _is_tagged(node, having.get(node["id"], ()), patterns)]
+
+
+def _is_tagged(node: Answer, facets: Iterable[Any], patterns: Collection[str]) -> bool:
+    texts = {text for facet in facets for text in _tags(facet, node.get("column"))}
+    return any(is_like(text, pattern) for text in texts for pattern in patterns)
+
+
+def _tags(facet: Any, column: str | None) -> Iterator[str]:
+    """KEY and KEY=VALUE of each tag of a node.
+
+    Of a dataset all, of a column its own and those of the whole dataset.
+    """
+    tags = facet.get("tags") if isinstance(facet, Mapping) else None
+    for tag in tags if isinstance(tags, list) else ():
+        if isinstance(tag, Mapping) and (column is None or tag.get("field") in (None, "", column)):
+            yield str(tag.get("key"))
+            yield f"{tag.get('key')}={tag.get('value')}"
+
+
+def facets_of_nodes(
+    connection: Connection, nodes: Iterable[Answer], key: str
+) -> dict[str, list[Any]]:
+    """The facets of a key that the nodes of an answer have.
+
+    Of a dataset those under any of its names.
+    """
+    facets_of: dict[str, list[Any]] = defaultdict(list)
+    for kind, of_entity in _entities(connection, nodes).items():
+        for id_, facet in values_among(connection, kind, of_entity, key):
+            for node_id in of_entity[id_]:
+                facets_of[node_id].append(facet)
+    return facets_of
+
+
+def tags_of_nodes(connection: Connection, nodes: Sequence[Answer]) -> dict[str, list[Any]]:
+    """The tags of nodes as facets: those of events, and those that people gave."""
+    facets_of = facets_of_nodes(connection, nodes, "tags")
+    tags = select(annotations.c.entity_id, annotations.c.field, annotations.c.name)
+    for of_entity in _entities(connection, nodes).values():
+        of_people = tags.where(
+            annotations.c.kind == TAG_GIVEN, among(annotations.c.entity_id, of_entity)
+        )
+        for row in connection.execute(of_people):
+            for node_id in of_entity[row.entity_id]:
+                facets_of[node_id].append(
+                    {"tags": [{"key": row.name, "value": "true", "field": row.field or None}]}
+                )
+    return facets_of
+
+
+def _entities(connection: Connection, nodes: Iterable[Answer]) -> dict[int, dict[int, list[str]]]:
+    """By kind of entity the ids of nodes that an entity stands for.
+
+    Of a dataset each of its names does.
+    """
+    of_nodes: dict[str, dict[int, list[str]]] = {
+        "dataset": defaultdict(list),
+        "job": defaultdict(list),
+    }
+    for node in nodes:
+        kind = "job" if node["type"] == "job" else "dataset"
+        of_nodes[kind][id_of(kind, node["namespace"], node["name"])].append(node["id"])
+    named = select(datasets.c.id, datasets.c.canonical_id).where(
+        among(datasets.c.canonical_id, of_nodes["dataset"])
+    )
+    of_names = {row.id: of_nodes["dataset"][row.canonical_id] for row in connection.execute(named)}
+    return {DATASET: of_names, JOB: of_nodes["job"]}

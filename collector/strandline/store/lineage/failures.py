@@ -1,25 +1,35 @@
-"""The reasons of failed runs, from their events.
-
-The message of the run, else that of the first run below it that failed; and
-where their producers could not follow them.
+"""The errors of failed runs and of those below them, and steps that a producer could not follow.
 
 A run's message is that of its `errorMessage` facet, else the first line of the stack trace that the
-stock Spark listener puts into `spark.exception`.
+stock Spark listener puts into `spark.exception`. Its reason is the message, else that of the first
+run below it that failed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, partial
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Select,
+    bindparam,
+    func,
+    select,
+)
 
 from strandline.core.openlineage.facets import RUN
 from strandline.core.openlineage.run_states import FAIL
-from strandline.store.schema.run_tables import run_parents, runs
+from strandline.store.lineage.nested_commands import IS_NAMED_AS_INNER, nested_runs
+from strandline.store.schema.run_tables import jobs, run_parents, runs
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import facet_rows, newest_rows
 from strandline.store.sql.id_lists import among, among_given
+
+Answer = dict[str, Any]
 
 MESSAGE, STACK, EXTRACTION = "errorMessage", "spark.exception", "extractionError"
 LEVELS = 4  # a DAG, its task, the Spark application, the statement
@@ -114,3 +124,97 @@ def _first_failed(
         .order_by(runs.c.ended_at.desc(), runs.c.id.desc())
     )
     return {row.parent_run_id: row.id for row in connection.execute(query)}
+
+
+_ONLY_A_CALL = re.compile(r"An error occurred while calling \S+\.(?: Trace:)?$")
+
+
+def failed_children(
+    connection: Connection, above: Collection[int], moment: int | None = None
+) -> dict[int, int]:
+    """Return how many runs that name each of these as parent failed, or had by a moment.
+
+    A canceled run, such as a stopped query, has not failed. A command that another consists of
+    fails with it, once.
+    """
+    bound = {"runs": list(above), "moment": moment}
+    failed = Counter(dict(map(tuple, connection.execute(_failed(moment is not None), bound))))
+    if failed:
+        inner = dict(map(tuple, connection.execute(_failed_inner(), bound)))
+        failed.subtract(inner[run] for run in nested_runs(connection, inner, moment))
+    return dict(failed)
+
+
+@cache
+def _failed(past: bool) -> Select[Any]:
+    failed = select(run_parents.c.parent_run_id, func.count()).join(
+        runs, runs.c.id == run_parents.c.run_id
+    )
+    failed = failed.where(among_given(run_parents.c.parent_run_id, "runs"), runs.c.state == FAIL)
+    failed = (
+        failed.where(runs.c.ended_at <= bindparam("moment", type_=BigInteger)) if past else failed
+    )
+    return failed.group_by(run_parents.c.parent_run_id)
+
+
+@cache
+def _failed_inner() -> Select[Any]:
+    """Select the failed runs below these that may be a part of another's command, with parents."""
+    return (
+        select(run_parents.c.run_id, run_parents.c.parent_run_id)
+        .join(runs, runs.c.id == run_parents.c.run_id)
+        .join(jobs, jobs.c.id == runs.c.job_id)
+        .where(
+            among_given(run_parents.c.parent_run_id, "runs"),
+            runs.c.state == FAIL,
+            IS_NAMED_AS_INNER,
+        )
+    )
+
+
+def outcomes(
+    connection: Connection, outcome_of: Mapping[int, bool], moment: int | None = None
+) -> dict[int, Answer]:
+    """The error of each of these runs, and how many of the runs below it failed.
+
+    Of a past moment, what is stated by then.
+
+    A run that failed (true) and gives no reason has that of the first run below it that failed.
+    """
+    errors, failed = (
+        errors_of(connection, outcome_of, moment),
+        failed_children(connection, outcome_of, moment),
+    )
+    silent = [run for run, has_failed in outcome_of.items() if has_failed and run not in errors]
+    errors |= {
+        run: first_line(message) for run, message in failures(connection, silent, moment).items()
+    }
+    return {
+        run: {"error": errors.get(run), "failedChildren": failed.get(run, 0)} for run in outcome_of
+    }
+
+
+def errors_of(
+    connection: Connection, runs: Collection[int], moment: int | None = None
+) -> dict[int, str]:
+    """The first line of the message of each of these runs that has one."""
+    messages = messages_of(connection, runs, moment) if runs else {}
+    return {run: first_line(message) for run, message in messages.items()}
+
+
+def first_line(message: str) -> str:
+    r"""The first line of an error that says why.
+
+    Py4J's only says what Python called, the next what Java threw.
+
+    >>> first_line("no such column: x\n  at line 7")
+    'no such column: x'
+    >>> first_line(
+    ...     "Py4JJavaError: An error occurred while calling o602.sql.\n"
+    ...     ": java.lang.ArithmeticException: / by zero"
+    ... )
+    'java.lang.ArithmeticException: / by zero'
+    """
+    first, *others = [line.strip() for line in message.splitlines() if line.strip()] or [""]
+    reason = others[0].removeprefix(":").strip() if others and _ONLY_A_CALL.search(first) else ""
+    return reason or first

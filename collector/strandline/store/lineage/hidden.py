@@ -17,8 +17,8 @@ from sqlalchemy import BigInteger, Connection, Select, bindparam, select
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import Direction, WalkStep
 from strandline.store.lineage.recent_runs import JobEdge
-from strandline.store.lineage.relations import View, names_of_jobs
-from strandline.store.lineage.run_state import run_owners
+from strandline.store.lineage.relations import names_of_jobs
+from strandline.store.lineage.run_state import View, run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.sql.id_lists import among_given

@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 from strandline.core.changes.edges import READ_BY_VIEW
-from strandline.store.lineage.view import View
+from strandline.store.lineage.run_state import View
 from strandline.store.schema.annotation_tables import DELETED, annotations
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import edge_columns, job_relations, template_edges

@@ -26,8 +26,8 @@ from strandline.core.changes.edges import BY_COLUMNS, BY_LINEAGE, BY_SOURCES
 from strandline.core.changes.extraction import SINK
 from strandline.core.views import Link, ViewsRead
 from strandline.core.walk import Direction, WalkStep
-from strandline.store.lineage.edge_sets import EdgeSets, SetUse, edge_sets_of
 from strandline.store.lineage.recent_runs import JobEdge, Seen
+from strandline.store.lineage.stated_edges import EdgeSets, SetUse, edge_sets_of
 
 RULES = {BY_LINEAGE: "lineage", BY_COLUMNS: "columnLineage"}
 ALL_SOURCES = "allSources"  # inputs x outputs

@@ -10,12 +10,11 @@ from sqlalchemy import Connection, Integer, Select, TextClause, bindparam, selec
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import Direction
-from strandline.store.lineage.edge_sets import views_among
 from strandline.store.lineage.job_steps import JobRelations, StatedSources, by_job, stated_sources
 from strandline.store.lineage.recent_runs import JobEdge
 from strandline.store.lineage.relations import job_edges_with_open_jobs
-from strandline.store.lineage.run_state import run_owners
-from strandline.store.lineage.view import View
+from strandline.store.lineage.run_state import View, run_owners
+from strandline.store.lineage.stated_edges import views_among
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations
 from strandline.store.sql.engine import by_index

@@ -43,8 +43,7 @@ from strandline.store.lineage.recent_runs import (
     sightings,
     with_relations,
 )
-from strandline.store.lineage.run_state import run_owners
-from strandline.store.lineage.view import View
+from strandline.store.lineage.run_state import View, run_owners
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.schema.run_tables import jobs, run_parents, run_queries, runs
 from strandline.store.sql.each import for_each

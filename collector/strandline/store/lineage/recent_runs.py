@@ -1,19 +1,21 @@
-"""The recent runs of a job, and what counts of their reads and writes.
+"""The runs of a job that count, recent or latest, and what counts of their reads and writes.
 
 Recent are all owning runs below the job's newest application, and the last few before it. The rule
 stands here twice, because retention decides it for all jobs in the database: `recent_runs_of` for
-rows in memory, `RECENT_RUNS_SQL` for a whole store.
+rows in memory, `RECENT_RUNS_SQL` for a whole store. The latest run counts whatever it reported.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Connection,
     FromClause,
     Select,
     and_,
@@ -33,12 +35,19 @@ from strandline.core.changes.extraction import SINK
 from strandline.core.changes.rows import CREATES
 from strandline.core.changes.snapshot_claims import STATED
 from strandline.core.openlineage import run_states as states
-from strandline.store.lineage.run_state import canonical_ids, run_ends, run_owners, run_silences
+from strandline.store.lineage.run_state import (
+    View,
+    canonical_ids,
+    run_ends,
+    run_owners,
+    run_silences,
+)
 from strandline.store.schema.conditions import CREATED_NOTHING, ONLY_DEFINED
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
-from strandline.store.schema.run_tables import run_parents, runs
+from strandline.store.schema.run_tables import jobs, run_parents, runs
 from strandline.store.schema.snapshot_tables import snapshot_uses, snapshots
+from strandline.store.sql.each import for_each
 
 FAILED = (states.ABORT, states.FAIL)
 UNFINISHED = (states.START, states.RUNNING)
@@ -368,3 +377,48 @@ class _Tally:
 
     at: int = 0
     owners: set[int] = field(default_factory=set)
+
+
+class LatestRun(NamedTuple):
+    """The latest run of a job; of several the greatest is the latest."""
+
+    at: int
+    since: int
+    run: int
+
+
+def latest_runs(
+    connection: Connection, job_ids: Collection[int], view: View
+) -> dict[int, LatestRun]:
+    """Map each job to its latest run."""
+    if not job_ids:
+        return {}
+    query = _latest(connection.dialect.name, view.past)
+    rows = connection.execute(query, {"jobs": list(job_ids), "moment": view.at})
+    return {
+        row.job_id: LatestRun(min(row.newest_at, view.at), row.first_at, row.id) for row in rows
+    }
+
+
+@cache
+def _latest(dialect: str, past: bool) -> Select[Any]:
+    run = runs.alias("run")
+    own = run.join(
+        run_owners, and_(run_owners.c.run_id == run.c.id, run_owners.c.owner_id == run.c.id)
+    )
+    last = (
+        select(run.c.id)
+        .select_from(own)
+        .where(
+            run.c.job_id == jobs.c.id,
+            run_owners.c.job_id == jobs.c.id,
+            run.c.newest_at.is_not(None),
+            run.c.design == 0,
+        )
+        .order_by(run.c.newest_at.desc(), run.c.id.desc())
+        .limit(1)
+    )
+    if past:
+        last = last.where(run.c.first_at <= MOMENT)
+    columns = runs.c.job_id, runs.c.id, runs.c.newest_at, runs.c.first_at
+    return select(*columns).where(runs.c.id.in_(for_each(dialect, jobs.c.id, "jobs", last)))

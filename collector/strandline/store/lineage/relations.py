@@ -31,14 +31,13 @@ from sqlalchemy import (
 
 from strandline.store.lineage.hidden_nodes import deleted_jobs, seen_jobs
 from strandline.store.lineage.last_runs import MOST_BELOW, as_of, last_sightings, past_sightings
-from strandline.store.lineage.latest_runs import latest_runs
 from strandline.store.lineage.recent_runs import (
     MOMENT,
     JobEdge,
-    Seen,
     Sighting,
     created_nothing,
     job_edges,
+    latest_runs,
     of_latest_run,
     of_recent_runs,
     owners,
@@ -46,28 +45,12 @@ from strandline.store.lineage.recent_runs import (
     sightings,
     with_relations,
 )
-from strandline.store.lineage.run_state import StateColumns, run_owners
-from strandline.store.lineage.view import View
+from strandline.store.lineage.run_state import StateColumns, View, run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.received_tables import store_settings
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.schema.run_tables import run_parents, run_queries, runs
 from strandline.store.sql.id_lists import among_given
-
-__all__ = [
-    "RECENT_RUNS",
-    "JobEdge",
-    "Seen",
-    "View",
-    "all_jobs_touching",
-    "job_edges_of",
-    "jobs_called",
-    "jobs_touching",
-    "last_runs",
-    "names_of_jobs",
-    "recent_run_count",
-    "with_known_runs",
-]
 
 MOST_ROWS = 100_000  # of one level of what runs: what follows is cut
 RECENT_RUNS = (

@@ -1,4 +1,4 @@
-"""Snapshots of tables: a table's own, newest first, and which snapshots were made from which.
+"""The snapshots that were made from a snapshot, and those that it was made from.
 
 The walk goes from snapshot to snapshot through checkpoints (a job's barrier, or a batch run). What
 was only observed is marked; what came as a double that matches no id of the table has no id in any
@@ -6,15 +6,14 @@ answer, but the double.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import islice
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
-    ColumnElement,
     Connection,
     Select,
     TextClause,
@@ -22,47 +21,111 @@ from sqlalchemy import (
     select,
     text,
     true,
-    tuple_,
 )
 
 from strandline.core.changes.extraction import SINK, SOURCE
-from strandline.core.changes.snapshot_claims import IN_MAIN
 from strandline.core.changes.snapshots import double_of, marked, unmarked
 from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep, walk
 from strandline.errors import NotFoundError
-from strandline.store.lineage.approximate import BEFORE_ALL, approximate_ids, newest_approximate
+from strandline.store.lineage.checkpoints import inputs_of_unknown_snapshots
 from strandline.store.lineage.hidden_nodes import hidden_beside, seen_datasets, seen_jobs
-from strandline.store.lineage.incremental_reads import Range, between, reading_across
 from strandline.store.lineage.lookup import Node, node_text
-from strandline.store.lineage.recreated import is_of_this_table
-from strandline.store.lineage.relations import View
-from strandline.store.lineage.rewritten import origins, showing, tell_same_rows
-from strandline.store.lineage.run_state import iso
-from strandline.store.lineage.stated_inputs import stated_inputs
+from strandline.store.lineage.run_state import View, iso
+from strandline.store.lineage.snapshot_reads import (
+    Range,
+    between,
+    origins,
+    reading_across,
+    showing,
+    tell_same_rows,
+)
+from strandline.store.lineage.stated_edges import StatedInputs, stated_inputs
 from strandline.store.lineage.table_lineage import Answer, in_order, nodes_of, outcome
-from strandline.store.lineage.unknown_inputs import inputs_of_unknown_snapshots
-from strandline.store.lineage.used_snapshots import (
-    At,
-    Pair,
-    UsedSnapshot,
-    checkpoints_in,
-    made_into,
-    made_of,
+from strandline.store.lineage.table_snapshots import (
+    BEFORE_ALL,
+    approximate_ids,
+    newest_approximate,
+    newest_ids_of,
+    of_this_table,
+    seen_at,
+    snapshot_answer,
+    snapshot_rows,
 )
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.snapshot_tables import snapshot_uses, snapshots
 from strandline.store.schema.snapshot_views import snapshot_lineage_from
 from strandline.store.sql.engine import by_index
 from strandline.store.sql.id_lists import among, among_text, given
-from strandline.store.sql.pages import Key, Order, Page
+
+At = tuple[int, str]  # a snapshot (canonical dataset, id), or a checkpoint (job, what it was)
+
+
+class UsedSnapshot(NamedTuple):
+    """A snapshot that a checkpoint read or made."""
+
+    run: int
+    job: int
+    direction: int
+    dataset: int
+    snapshot: str
+    after: str | None  # exclusive start of an incremental read
+    barrier: int | None
+    query_id: str
+    observed: int
+
+    @property
+    def at(self) -> At:
+        """The snapshot."""
+        return self.dataset, self.snapshot
+
+    @property
+    def checkpoint(self) -> At:
+        """Return the checkpoint.
+
+        Of a streaming job that is its barrier, whichever run (a replay may have another) reported
+        it.
+        """
+        return (
+            self.job,
+            f"run {self.run}" if self.barrier is None else f"{self.query_id} {self.barrier}",
+        )
+
+
+Pair = tuple[UsedSnapshot | None, UsedSnapshot | None]
+
+
+def checkpoints_in(
+    used: Iterable[UsedSnapshot],
+) -> Iterable[tuple[list[UsedSnapshot], list[UsedSnapshot]]]:
+    """Return the snapshots that each checkpoint read and made."""
+    uses: dict[At, tuple[list[UsedSnapshot], list[UsedSnapshot]]] = {}
+    for use in used:
+        uses.setdefault(use.checkpoint, ([], []))[use.direction].append(use)
+    return uses.values()
+
+
+def made_of(
+    stated: StatedInputs, reads: Sequence[UsedSnapshot], writes: Sequence[UsedSnapshot]
+) -> Iterator[Pair]:
+    """Yield each snapshot with a known input, or with none."""
+    for write in writes:
+        of = [read for read in reads if stated.admit(write.run, write.dataset, read.dataset)]
+        yield from product(of or (None,), (write,))
+
+
+def made_into(
+    stated: StatedInputs, reads: Sequence[UsedSnapshot], writes: Sequence[UsedSnapshot]
+) -> Iterator[Pair]:
+    """Yield each snapshot with a known output, or with none."""
+    for read in reads:
+        into = [write for write in writes if stated.admit(write.run, write.dataset, read.dataset)]
+        yield from product((read,), into or (None,))
+
 
 USED = (
     "run_id, job_id, direction, dataset_id, snapshot_id, from_snapshot_id, "
     "barrier, query_id, observed"
 )
-seen_at = func.coalesce(
-    snapshots.c.committed_at, snapshots.c.first_at
-)  # nobody sees a snapshot before it is there
 
 Reasons = dict[WalkStep[At], Pair]
 
@@ -295,13 +358,13 @@ def _resolved_snapshot(
             raise NotFoundError(
                 f"snapshot {snapshot_id} of {dataset} was not there yet at {iso(moment)}"
             )
-        if _info(connection, [(dataset.id, snapshot_id)]):
+        if snapshot_rows(connection, [(dataset.id, snapshot_id)]):
             return snapshot_id
         double = double_of(snapshot_id)
         if double is not None and double in approximate_ids(connection, dataset.id):
             return marked(double)
-    of_this = true() if moment is not None else _of_this(connection, dataset)
-    newest = connection.execute(_newest_of(dataset, moment).where(of_this)).all()
+    of_this = true() if moment is not None else of_this_table(connection, dataset)
+    newest = connection.execute(newest_ids_of(dataset, moment).where(of_this)).all()
     if snapshot_id is not None:
         raise NotFoundError(
             f"unknown snapshot of {dataset}: {snapshot_id}", [id_ for id_, _ in newest]
@@ -315,90 +378,10 @@ def _resolved_snapshot(
     return resolved
 
 
-def _newest_of(dataset: Node, moment: int | None) -> Select[str, int]:
-    """Ids of its newest snapshots, main's before others, and when each was first seen.
-
-    Each once, though two names tell of it.
-    """
-    latest = func.min(seen_at)
-    return (
-        select(snapshots.c.snapshot_id, latest)
-        .join(datasets, datasets.c.id == snapshots.c.dataset_id)
-        .where(datasets.c.canonical_id == dataset.id)
-        .group_by(snapshots.c.snapshot_id)
-        .having(*([] if moment is None else [latest <= moment]))
-        .order_by(
-            func.coalesce(func.min(snapshots.c.aside), IN_MAIN),
-            latest.desc(),
-            snapshots.c.snapshot_id.desc(),
-        )
-        .limit(10)
-    )
-
-
-def snapshots_of(connection: Connection, dataset: Node, limit: int, after: Key | None) -> Page:
-    """The known snapshots of a dataset, the newest first."""
-    return Order((seen_at, snapshots.c.snapshot_id), descending=True).page(
-        connection,
-        _best().where(datasets.c.canonical_id == dataset.id, _of_this(connection, dataset)),
-        limit,
-        after,
-    )
-
-
-def _of_this(connection: Connection, dataset: Node) -> ColumnElement[bool]:
-    return is_of_this_table(
-        connection, select(datasets.c.id).where(datasets.c.canonical_id == dataset.id)
-    )
-
-
-def _best() -> Select[Any]:
-    """Snapshots under any name of their dataset; of one that two names tell of, what is surest."""
-    other, alias = snapshots.alias("other"), datasets.alias("alias")
-    better = (
-        select(other.c.snapshot_id)
-        .join(alias, alias.c.id == other.c.dataset_id)
-        .where(
-            alias.c.canonical_id == datasets.c.canonical_id,
-            other.c.snapshot_id == snapshots.c.snapshot_id,
-            tuple_(other.c.rank, other.c.at, other.c.dataset_id)
-            > tuple_(snapshots.c.rank, snapshots.c.at, snapshots.c.dataset_id),
-        )
-    )
-    return (
-        select(snapshots, datasets.c.canonical_id)
-        .join(datasets, datasets.c.id == snapshots.c.dataset_id)
-        .where(~better.exists())
-    )
-
-
-def _info(connection: Connection, nodes: Iterable[At]) -> dict[At, Any]:
-    wanted = list(nodes)
-    query = _best().where(
-        among(datasets.c.canonical_id, {dataset for dataset, _ in wanted}),
-        among(snapshots.c.snapshot_id, {snapshot for _, snapshot in wanted}),
-    )
-    return {(row.canonical_id, row.snapshot_id): row for row in connection.execute(query)}
-
-
-def snapshot_answer(row: Any) -> Answer:
-    """A snapshot as JSON shows it."""
-    return {
-        "snapshotId": row.snapshot_id,
-        "parentSnapshotId": row.parent_id,
-        "barrierId": row.barrier,
-        "committedAt": iso(row.committed_at),
-        "operation": row.operation or None,
-        "format": row.format or None,
-        "numberOfRows": row.row_count,
-        "observed": row.rank == 1,
-    }
-
-
 def _nodes(
     connection: Connection, distances: Mapping[At, int], names: Mapping[int, Answer], start: At
 ) -> dict[At, Answer]:
-    info = _info(connection, distances)
+    info = snapshot_rows(connection, distances)
     nodes = {}
     nearest_first = sorted(
         distances, key=lambda at: (distances[at], at != start, names[at[0]]["id"], at[1])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from strandline.store.lineage.job_steps import ALL_SOURCES, VIEW
-from strandline.store.lineage.relations import JobEdge, Seen
+from strandline.store.lineage.recent_runs import JobEdge, Seen
 from strandline.store.lineage.run_state import RunState, iso
 
 Answer = dict[str, Any]

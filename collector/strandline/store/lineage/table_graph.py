@@ -11,13 +11,13 @@ from sqlalchemy import Connection
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep, walk
-from strandline.store.lineage.edge_sets import newest_readers
 from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.job_steps import Leave, Reason, by_job
 from strandline.store.lineage.known_jobs import KnownJob, KnownJobs, stated_of
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import with_known_runs
-from strandline.store.lineage.view import View
+from strandline.store.lineage.run_state import View
+from strandline.store.lineage.stated_edges import newest_readers
 
 
 @dataclass(slots=True)

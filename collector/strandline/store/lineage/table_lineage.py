@@ -15,24 +15,17 @@ from sqlalchemy import Connection, Select, select
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep
-from strandline.store.lineage.children import jobs_of, outcomes, runs_below
 from strandline.store.lineage.dropped import drop_answers
+from strandline.store.lineage.failures import outcomes
 from strandline.store.lineage.hidden import Key
 from strandline.store.lineage.hidden_nodes import hidden_beside, seen_jobs
+from strandline.store.lineage.hierarchy import Above, above, jobs_of, runs_below
 from strandline.store.lineage.job_steps import Reason
 from strandline.store.lineage.known_jobs import KnownJobs, SharedJobs
-from strandline.store.lineage.latest_runs import latest_runs
 from strandline.store.lineage.lookup import Node, node_text
-from strandline.store.lineage.parents import Above, above
-from strandline.store.lineage.recent_runs import JobEdge, Seen
-from strandline.store.lineage.relations import (
-    View,
-    job_edges_of,
-    jobs_called,
-    last_runs,
-    with_known_runs,
-)
-from strandline.store.lineage.run_state import RunState, iso, run_states
+from strandline.store.lineage.recent_runs import JobEdge, Seen, latest_runs
+from strandline.store.lineage.relations import job_edges_of, jobs_called, last_runs, with_known_runs
+from strandline.store.lineage.run_state import RunState, View, iso, run_states
 from strandline.store.lineage.table_edges import FoundEdge, age, begun_at, edge_answer
 from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.schema.dataset_tables import datasets

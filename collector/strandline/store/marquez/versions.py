@@ -15,7 +15,7 @@ from strandline.core.openlineage.names import id_of, run_id_of
 from strandline.errors import DamagedError
 from strandline.store.lineage.recent_runs import came_to_nothing, created_nothing, with_relations
 from strandline.store.lineage.run_state import run_owners
-from strandline.store.lineage.snapshot_lineage import seen_at
+from strandline.store.lineage.table_snapshots import seen_at
 from strandline.store.marquez.datasets import groups_of
 from strandline.store.marquez.runs import version_id
 from strandline.store.schema.received_tables import raw_events

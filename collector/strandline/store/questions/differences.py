@@ -20,8 +20,8 @@ from strandline.store.lineage.column_edges import Column, edges_of
 from strandline.store.lineage.known_jobs import KnownJobs
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
-from strandline.store.lineage.relations import View, job_edges_of, jobs_touching, with_known_runs
-from strandline.store.lineage.run_state import iso
+from strandline.store.lineage.relations import job_edges_of, jobs_touching, with_known_runs
+from strandline.store.lineage.run_state import View, iso
 from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.lineage.table_lineage import jobs_for, nodes_of
 from strandline.store.questions.schemas import ColumnChange, column_changes

@@ -29,7 +29,8 @@ from strandline.store.lineage.facets import values_among
 from strandline.store.lineage.job_steps import VIEW
 from strandline.store.lineage.known_jobs import KnownJobs, SharedJobs
 from strandline.store.lineage.lookup import Node
-from strandline.store.lineage.relations import View, with_known_runs
+from strandline.store.lineage.relations import with_known_runs
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.lineage.table_lineage import Question, WalkedTables, nodes_of, walk_tables
 from strandline.store.questions.last_use import last_reads, last_runs

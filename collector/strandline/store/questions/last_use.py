@@ -11,8 +11,7 @@ from sqlalchemy import BigInteger, Connection, Select, bindparam, select
 
 from strandline.core.changes.extraction import SOURCE
 from strandline.store.lineage.lookup import node_text
-from strandline.store.lineage.relations import View
-from strandline.store.lineage.run_state import iso, run_owners, run_states
+from strandline.store.lineage.run_state import View, iso, run_owners, run_states
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.schema.run_tables import jobs, runs

@@ -41,8 +41,7 @@ from strandline.store.catalog.totals import inner_commands, written_by_others
 from strandline.store.lineage.hidden_nodes import deleted_jobs, seen_jobs
 from strandline.store.lineage.lookup import node_text
 from strandline.store.lineage.nested_commands import nested_jobs
-from strandline.store.lineage.relations import View
-from strandline.store.lineage.run_state import iso, run_owners
+from strandline.store.lineage.run_state import View, iso, run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.schema.run_tables import IS_RENAMED, run_queries, runs

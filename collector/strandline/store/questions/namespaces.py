@@ -15,8 +15,7 @@ from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.store.catalog.lists import is_shown
 from strandline.store.catalog.past_lists import was_mentioned
 from strandline.store.catalog.past_writes import was_named
-from strandline.store.lineage.relations import View
-from strandline.store.lineage.run_state import iso, run_owners
+from strandline.store.lineage.run_state import View, iso, run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.schema.run_tables import jobs, namespaces

@@ -11,8 +11,7 @@ from sqlalchemy import Connection
 from strandline.errors import NotFoundError
 from strandline.store.lineage.column_lineage import columns_named, refuse_unknown
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node
-from strandline.store.lineage.relations import View
-from strandline.store.lineage.run_state import iso
+from strandline.store.lineage.run_state import View, iso
 from strandline.store.questions.schemas import columns_at
 
 Answer = dict[str, Any]

@@ -17,7 +17,8 @@ from strandline.store.lineage.column_lineage import (
 )
 from strandline.store.lineage.known_jobs import KnownJobs
 from strandline.store.lineage.lookup import Node
-from strandline.store.lineage.relations import View, with_known_runs
+from strandline.store.lineage.relations import with_known_runs
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.lineage.table_lineage import Question, answer_of, jobs_for, node_ids
 from strandline.store.questions.selection import Selection

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from strandline.core.narrowing import narrowed
 from strandline.core.wildcards import is_like
-from strandline.store.lineage.node_facets import facets_of_nodes, tagged
+from strandline.store.lineage.facets import facets_of_nodes, tagged
 
 Answer = dict[str, Any]
 

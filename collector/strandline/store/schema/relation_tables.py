@@ -39,8 +39,8 @@ relations = table(
 )
 
 # A sink without a row has all sources of its run. The greatest rule counts; where a lineage facet
-# names no fields, the columns are those of rule 2 (store/lineage/stated_edges). Rule 0 marks
-# renamed columns: from a column of the sink to its new name (renamed_columns.py). Rules below
+# names no fields, the columns are those of rule 2 (stated_edges.py). Rule 0 marks
+# renamed columns: from a column of the sink to its new name (column_names.py). Rules below
 # 0 mark a sink that is a view which the run read, with a set of what the view's query read; a run
 # has the sets of all its events (core/changes/edges.py).
 edge_uses = table(

@@ -16,8 +16,7 @@ from sqlalchemy import Connection, Select, Table, func, select, true
 
 from strandline.core.changes.edges import edges_in
 from strandline.core.openlineage.facets import DATASET, JOB, MODELS, RUN
-from strandline.store.lineage.listed_columns import column_paths
-from strandline.store.lineage.renamed_columns import NAMED_AT, renamed_columns_of
+from strandline.store.lineage.column_names import NAMED_AT, column_paths, renamed_columns_of
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import edge_columns, edge_uses
 from strandline.store.schema.run_tables import jobs, runs

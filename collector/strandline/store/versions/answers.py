@@ -19,9 +19,9 @@ from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.strong_weak import Holder, Reading
 from strandline.core.versions.version_answer import VersionAnswer
 from strandline.errors import RefusedError
-from strandline.store.lineage.approximate import newer_approximate
-from strandline.store.lineage.made_from import Checkpoint, checkpoints_of
-from strandline.store.lineage.table_labels import labels_of
+from strandline.store.lineage.checkpoints import Checkpoint, checkpoints_of
+from strandline.store.lineage.lookup import labels_of
+from strandline.store.lineage.table_snapshots import newer_approximate
 from strandline.store.schema.snapshot_tables import snapshots
 from strandline.store.versions.initial_offsets import initial_pins
 from strandline.store.versions.leases import lease_pins

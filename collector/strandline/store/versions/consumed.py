@@ -36,8 +36,8 @@ from strandline.core.versions.facts import (
     Used,
     WrittenSnapshot,
 )
-from strandline.store.lineage.looked_up import lookups_in
-from strandline.store.lineage.rewritten import LONGEST, SAME_ROWS
+from strandline.store.lineage.checkpoints import lookups_in
+from strandline.store.lineage.snapshot_reads import LONGEST_CHAIN, SAME_ROWS
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
 from strandline.store.schema.snapshot_tables import snapshot_uses, snapshots
@@ -169,7 +169,7 @@ def _surest(connection: Connection, rows: Sequence[Any]) -> list[Any]:
 def _version(connection: Connection, row: Row[Any]) -> str | None:
     """The snapshot whose rows a compacted one shows; None for one that is not compacted."""
     operation, parent, version = row.operation, row.parent_id, None
-    for _ in range(LONGEST):
+    for _ in range(LONGEST_CHAIN):
         if operation not in SAME_ROWS or parent is None:
             break
         version = parent
@@ -202,7 +202,7 @@ def _below(connection: Connection, row: Row[Any]) -> _Below:
     """
     versions: list[str] = []
     at, was_empty = row.parent_id, bool(row.flags & WAS_EMPTY)
-    for _ in range(LONGEST):
+    for _ in range(LONGEST_CHAIN):
         parameters = {"of": row.dataset_id, "snapshot": at}
         made = connection.execute(_made(), parameters).first() if at is not None else None
         if made is None or (made.barrier and not made.flags & NOT_THE_LAST):

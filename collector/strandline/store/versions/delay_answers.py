@@ -11,7 +11,7 @@ from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import held_by
 from strandline.errors import RefusedError
-from strandline.store.lineage.table_labels import labels_of
+from strandline.store.lineage.lookup import labels_of
 from strandline.store.versions.lookup import call
 
 

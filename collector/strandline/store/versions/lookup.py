@@ -14,8 +14,7 @@ from strandline.core.openlineage.names import TableName, id_of
 from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
 from strandline.errors import NotFoundError
-from strandline.store.lineage.lookup import dataset_at, dataset_of
-from strandline.store.lineage.table_labels import labels_of
+from strandline.store.lineage.lookup import dataset_at, dataset_of, labels_of
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.narrowed import access_of

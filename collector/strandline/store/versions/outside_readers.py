@@ -36,15 +36,10 @@ from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import ago
 from strandline.store.lineage.lookup import ids_of_names
-from strandline.store.lineage.recreated import created_at
-from strandline.store.lineage.relations import (
-    JobEdge,
-    View,
-    all_jobs_touching,
-    job_edges_of,
-    with_known_runs,
-)
-from strandline.store.lineage.run_state import RunState, run_states
+from strandline.store.lineage.recent_runs import JobEdge
+from strandline.store.lineage.relations import all_jobs_touching, job_edges_of, with_known_runs
+from strandline.store.lineage.run_state import RunState, View, run_states
+from strandline.store.lineage.table_snapshots import created_at
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.schema.snapshot_tables import job_barriers

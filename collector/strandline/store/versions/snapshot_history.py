@@ -16,7 +16,7 @@ from strandline.core.versions.expirable import main_ancestry
 from strandline.core.versions.facts import Table
 from strandline.core.versions.root_barriers import SingleRoot
 from strandline.store.lineage.lookup import ids_of_names
-from strandline.store.lineage.recreated import is_of_this_table
+from strandline.store.lineage.table_snapshots import is_of_this_table
 from strandline.store.schema.snapshot_tables import snapshots
 from strandline.store.schema.version_tables import group_roots
 from strandline.store.versions.fact_log import ROOT, VersionNews

@@ -7,8 +7,7 @@ from sqlalchemy import Connection, select
 from strandline.core.openlineage.names import is_object_store
 from strandline.core.versions.facts import Table
 from strandline.core.versions.rollback_statements import StoredTable
-from strandline.store.lineage.lookup import ids_of_names
-from strandline.store.lineage.table_labels import labels_of
+from strandline.store.lineage.lookup import ids_of_names, labels_of
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.snapshot_tables import snapshots
 

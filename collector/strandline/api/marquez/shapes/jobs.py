@@ -12,7 +12,8 @@ from strandline.api.marquez.shapes.times import time_text
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage.facets import JOB
 from strandline.store.catalog.newest_runs import newest_run_ids
-from strandline.store.lineage.relations import View, job_edges_of
+from strandline.store.lineage.relations import job_edges_of
+from strandline.store.lineage.run_state import View
 from strandline.store.marquez.annotations import Annotations, annotations_of
 from strandline.store.marquez.datasets import rows_of
 from strandline.store.marquez.facet_values import all_facets, facet_values

@@ -1,13 +1,13 @@
-"""The children of an application, a DAG or a streaming query.
+"""The hierarchy of runs: applications, DAGs and streaming queries, and the runs below them.
 
-The runs below its runs, how they ended, what they touched.
+A run names its parent and maybe a root. What is taken for the root may have a parent that only its
+own events know of, such as a Spark application whose task tells of its DAG. So the way to the root
+goes on from there to the top.
 """
 
-import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -24,9 +24,9 @@ from sqlalchemy import (
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage import run_states as states
-from strandline.store.lineage.failures import failures, messages_of
+from strandline.store.lineage.failures import errors_of
 from strandline.store.lineage.lookup import node_text
-from strandline.store.lineage.nested_commands import IS_NAMED_AS_INNER, nested_runs
+from strandline.store.lineage.nested_commands import nested_runs
 from strandline.store.lineage.recent_runs import (
     FAILED,
     created_nothing,
@@ -37,13 +37,12 @@ from strandline.store.lineage.run_state import iso, run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
 from strandline.store.schema.run_tables import jobs, run_parents, run_queries, runs
-from strandline.store.sql.id_lists import among_given
+from strandline.store.sql.id_lists import among, among_given
 
 Answer = dict[str, Any]
 LEVELS = 5  # a DAG, its task, the application, its statements: and one to spare
 MOST_BELOW = 10_000  # runs
 MOST_FAILURES = 20
-_ONLY_A_CALL = re.compile(r"An error occurred while calling \S+\.(?: Trace:)?$")
 
 
 def runs_below(connection: Connection, above: Iterable[int]) -> dict[int, int]:
@@ -82,22 +81,6 @@ def _jobs() -> Select[Any]:
     return select(run_owners.c.job_id).distinct().where(among_given(run_owners.c.run_id, "runs"))
 
 
-def failed_children(
-    connection: Connection, above: Collection[int], moment: int | None = None
-) -> dict[int, int]:
-    """Return how many runs that name each of these as parent failed, or had by a moment.
-
-    A canceled run, such as a stopped query, has not failed. A command that another consists of
-    fails with it, once.
-    """
-    bound = {"runs": list(above), "moment": moment}
-    failed = Counter(dict(map(tuple, connection.execute(_failed(moment is not None), bound))))
-    if failed:
-        inner = dict(map(tuple, connection.execute(_failed_inner(), bound)))
-        failed.subtract(inner[run] for run in nested_runs(connection, inner, moment))
-    return dict(failed)
-
-
 def topmost_runs(connection: Connection, chosen: Select[Any]) -> set[int]:
     """Return those of these runs (their ids) that are not below another of them.
 
@@ -119,57 +102,6 @@ def topmost_runs(connection: Connection, chosen: Select[Any]) -> set[int]:
 def _parents() -> Select[Any]:
     columns = run_parents.c.run_id, run_parents.c.parent_run_id
     return select(*columns).where(among_given(run_parents.c.run_id, "runs"))
-
-
-@cache
-def _failed(past: bool) -> Select[Any]:
-    failed = select(run_parents.c.parent_run_id, func.count()).join(
-        runs, runs.c.id == run_parents.c.run_id
-    )
-    failed = failed.where(
-        among_given(run_parents.c.parent_run_id, "runs"), runs.c.state == states.FAIL
-    )
-    failed = (
-        failed.where(runs.c.ended_at <= bindparam("moment", type_=BigInteger)) if past else failed
-    )
-    return failed.group_by(run_parents.c.parent_run_id)
-
-
-@cache
-def _failed_inner() -> Select[Any]:
-    """Select the failed runs below these that may be a part of another's command, with parents."""
-    return (
-        select(run_parents.c.run_id, run_parents.c.parent_run_id)
-        .join(runs, runs.c.id == run_parents.c.run_id)
-        .join(jobs, jobs.c.id == runs.c.job_id)
-        .where(
-            among_given(run_parents.c.parent_run_id, "runs"),
-            runs.c.state == states.FAIL,
-            IS_NAMED_AS_INNER,
-        )
-    )
-
-
-def outcomes(
-    connection: Connection, outcome_of: Mapping[int, bool], moment: int | None = None
-) -> dict[int, Answer]:
-    """The error of each of these runs, and how many of the runs below it failed.
-
-    Of a past moment, what is stated by then.
-
-    A run that failed (true) and gives no reason has that of the first run below it that failed.
-    """
-    errors, failed = (
-        errors_of(connection, outcome_of, moment),
-        failed_children(connection, outcome_of, moment),
-    )
-    silent = [run for run, has_failed in outcome_of.items() if has_failed and run not in errors]
-    errors |= {
-        run: first_line(message) for run, message in failures(connection, silent, moment).items()
-    }
-    return {
-        run: {"error": errors.get(run), "failedChildren": failed.get(run, 0)} for run in outcome_of
-    }
 
 
 def children_answer(connection: Connection, run: int) -> Answer | None:
@@ -272,32 +204,6 @@ def _touched() -> Select[Any]:
     )
 
 
-def errors_of(
-    connection: Connection, runs: Collection[int], moment: int | None = None
-) -> dict[int, str]:
-    """The first line of the message of each of these runs that has one."""
-    messages = messages_of(connection, runs, moment) if runs else {}
-    return {run: first_line(message) for run, message in messages.items()}
-
-
-def first_line(message: str) -> str:
-    r"""The first line of an error that says why.
-
-    Py4J's only says what Python called, the next what Java threw.
-
-    >>> first_line("no such column: x\n  at line 7")
-    'no such column: x'
-    >>> first_line(
-    ...     "Py4JJavaError: An error occurred while calling o602.sql.\n"
-    ...     ": java.lang.ArithmeticException: / by zero"
-    ... )
-    'java.lang.ArithmeticException: / by zero'
-    """
-    first, *others = [line.strip() for line in message.splitlines() if line.strip()] or [""]
-    reason = others[0].removeprefix(":").strip() if others and _ONLY_A_CALL.search(first) else ""
-    return reason or first
-
-
 def query_answer(connection: Connection, job: int) -> Answer | None:
     """Return how far a streaming query is whose micro-batches are runs: None for any other job.
 
@@ -340,3 +246,55 @@ def _progress() -> Select[Any]:
         .select_from(batches)
         .where(run_queries.c.query_id == bindparam("query", type_=Text))
     )
+
+
+LEVELS_ABOVE = 20  # a hierarchy has three or four; one of parents in a circle has no end
+
+
+class Above(NamedTuple):
+    """A run that others belong to, and its job."""
+
+    run: int
+    job: int
+
+
+def above(connection: Connection, below: Iterable[int], how: str) -> dict[int, Above]:
+    """The run above each of these: how = parent or root.
+
+    Those that belong to nobody are missing.
+    """
+    if how == "none":
+        return {}
+    parents = _next(connection, below, how)
+    return _topmost(connection, parents) if how == "root" else parents
+
+
+def _topmost(connection: Connection, parents: dict[int, Above]) -> dict[int, Above]:
+    for _ in range(LEVELS_ABOVE):
+        higher = _next(connection, {parent.run for parent in parents.values()}, "root")
+        if not higher:
+            break
+        parents = {run: higher.get(parent.run, parent) for run, parent in parents.items()}
+    return parents
+
+
+def _next(connection: Connection, below: Iterable[int], how: str) -> dict[int, Above]:
+    over = run_parents.c.root_run_id if how == "root" else run_parents.c.parent_run_id
+    query = select(run_parents.c.run_id, over, runs.c.job_id).join(runs, runs.c.id == over)
+    rows = connection.execute(
+        query.where(among(run_parents.c.run_id, below), over != run_parents.c.run_id)
+    )
+    return {run: Above(*rest) for run, *rest in rows}
+
+
+def parent_jobs(connection: Connection, below: Iterable[int]) -> dict[int, dict[str, Any]]:
+    """Return the names of the job of the run above each of these runs that has one."""
+    query = (
+        select(run_parents.c.run_id, jobs.c.namespace, jobs.c.name)
+        .join(jobs, jobs.c.id == run_parents.c.parent_job_id)
+        .where(among(run_parents.c.run_id, below))
+    )
+    return {
+        row.run_id: {"namespace": row.namespace, "name": row.name}
+        for row in connection.execute(query)
+    }

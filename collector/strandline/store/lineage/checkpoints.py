@@ -1,20 +1,30 @@
-"""The inputs of each snapshot of a table, by the runs and barriers that made it."""
+"""The inputs of each snapshot of a table, by the runs and barriers that made it.
 
-from collections.abc import Collection, Sequence
+Tables in which a micro-batch looked rows up are read as they were then, and not as streams. Of some
+inputs nobody knows the snapshot.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, TextClause, bindparam, text
+import orjson
+from sqlalchemy import BigInteger, Connection, Select, TextClause, bindparam, select, text
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.changes.snapshots import COMPLETES, NOT_THE_LAST, REPLACES, marked
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions.facts import Table
-from strandline.store.lineage.looked_up import lookups_of
-from strandline.store.lineage.stated_inputs import stated_inputs
-from strandline.store.lineage.unknown_inputs import reading_other_tables_unknown
+from strandline.store.lineage.hidden_nodes import seen_datasets
+from strandline.store.lineage.stated_edges import stated_inputs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import relations
+from strandline.store.schema.snapshot_tables import job_barriers, snapshot_uses, snapshots
 from strandline.store.schema.snapshot_views import snapshot_lineage_from
+from strandline.store.sql.compression import expand
+from strandline.store.sql.id_lists import among, among_given
 
 # An earlier commit of a micro-batch shows a part of what it wrote only: it is no checkpoint.
 _OF_MAKERS = f"""
@@ -140,3 +150,82 @@ def _uses() -> TextClause:
 @cache
 def _restores() -> TextClause:
     return text(_RESTORES).bindparams(bindparam("id", type_=BigInteger))
+
+
+def lookups_in(facet: bytes) -> frozenset[Table]:
+    """Return the lookups that a stored barrier facet names."""
+    try:
+        lookups = orjson.loads(expand(facet)).get("lookups") or ()
+        return frozenset((str(lookup["namespace"]), str(lookup["name"])) for lookup in lookups)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return frozenset()
+
+
+def lookups_of(connection: Connection, runs: Collection[int]) -> dict[tuple[int, int], set[int]]:
+    """Return the datasets that these runs looked up, as named, by run and barrier."""
+    stored = job_barriers.c
+    query = select(stored.run_id, stored.barrier, stored.facet)
+    rows = connection.execute(query.where(among_given(stored.run_id, "runs")), {"runs": list(runs)})
+    datasets_of: dict[tuple[int, int], set[int]] = {}
+    for run, barrier, facet in rows:
+        if tables := lookups_in(facet):
+            datasets_of[run, barrier] = {id_of("dataset", *table) for table in tables}
+    return datasets_of
+
+
+def inputs_of_unknown_snapshots(
+    connection: Connection, runs: Collection[int], moment: int | None = None
+) -> Mapping[int, set[int]]:
+    """Map each run to the datasets that it read (by `moment`) without reporting a snapshot.
+
+    Datasets by their canonical ids. What the connection's key does not see is not among them.
+    """
+    inputs: dict[int, set[int]] = defaultdict(set)
+    rows = connection.execute(_unknown(), {"runs": list(runs)}).all() if runs else []
+    visible = seen_datasets(connection, {row.canonical_id for row in rows})
+    for run, dataset, first_at in rows:
+        if dataset in visible and (moment is None or first_at <= moment):
+            inputs[run].add(dataset)
+    return inputs
+
+
+def reading_other_tables_unknown(
+    connection: Connection, runs: Collection[int], table: Table
+) -> set[int]:
+    """Those of the runs that read another dataset with snapshots, of none of which they told."""
+    unknown = inputs_of_unknown_snapshots(connection, runs)
+    wanted = {dataset for ids in unknown.values() for dataset in ids}
+    own = (
+        select(datasets.c.canonical_id)
+        .where(datasets.c.id == id_of("dataset", *table))
+        .scalar_subquery()
+    )
+    held = (
+        select(datasets.c.canonical_id)
+        .distinct()
+        .join(snapshots, snapshots.c.dataset_id == datasets.c.id)
+        .where(among(datasets.c.canonical_id, wanted), datasets.c.canonical_id != own)
+    )
+    with_snapshots = set(connection.scalars(held)) if wanted else set()
+    return {run for run, ids in unknown.items() if ids & with_snapshots}
+
+
+@cache
+def _unknown() -> Select[Any]:
+    named = datasets.alias("named")
+    uses = (
+        select(snapshot_uses.c.run_id)
+        .join(named, named.c.id == snapshot_uses.c.dataset_id)
+        .where(
+            snapshot_uses.c.run_id == relations.c.run_id,
+            snapshot_uses.c.direction == SOURCE,
+            named.c.canonical_id == datasets.c.canonical_id,
+        )
+    )
+    return (
+        select(relations.c.run_id, datasets.c.canonical_id, relations.c.first_at)
+        .join(datasets, datasets.c.id == relations.c.dataset_id)
+        .where(
+            among_given(relations.c.run_id, "runs"), relations.c.direction == SOURCE, ~uses.exists()
+        )
+    )

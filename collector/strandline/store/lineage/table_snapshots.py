@@ -1,0 +1,222 @@
+"""The snapshots that a table has, as far as events tell.
+
+A table may have been dropped and created anew under its name: the numbers of its snapshots begin
+again. Delta counts the versions of a table from 0, and only its creation makes version 0. So where
+a creation reports that one, a greater version that was reported only before is of another table,
+which is gone. Iceberg's ids come never again.
+
+Of approximate snapshots events hold only a double, which matches no id that the table has.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    TextClause,
+    bindparam,
+    func,
+    or_,
+    select,
+    text,
+    true,
+    tuple_,
+)
+
+from strandline.core.changes.extraction import SINK
+from strandline.core.changes.snapshot_claims import IN_MAIN
+from strandline.core.changes.snapshots import marked
+from strandline.core.openlineage.names import id_of
+from strandline.core.openlineage.run_states import COMPLETE
+from strandline.core.versions.facts import Table
+from strandline.store.lineage.lookup import Node, ids_of_names
+from strandline.store.lineage.run_state import iso
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import relations
+from strandline.store.schema.run_tables import runs
+from strandline.store.schema.snapshot_tables import snapshot_uses, snapshots
+from strandline.store.schema.snapshot_views import snapshot_lineage_from
+from strandline.store.sql.id_lists import among
+from strandline.store.sql.pages import Key, Order, Page
+
+At = tuple[int, str]  # canonical dataset, snapshot id
+
+FIRST = "0"
+BEFORE_ALL = -(2**63)
+
+# Nobody sees a snapshot before it is there.
+seen_at = func.coalesce(snapshots.c.committed_at, snapshots.c.first_at)
+
+
+def newest_ids_of(dataset: Node, moment: int | None) -> Select[str, int]:
+    """Ids of its newest snapshots, main's before others, and when each was first seen.
+
+    Each once, though two names tell of it.
+    """
+    latest = func.min(seen_at)
+    return (
+        select(snapshots.c.snapshot_id, latest)
+        .join(datasets, datasets.c.id == snapshots.c.dataset_id)
+        .where(datasets.c.canonical_id == dataset.id)
+        .group_by(snapshots.c.snapshot_id)
+        .having(*([] if moment is None else [latest <= moment]))
+        .order_by(
+            func.coalesce(func.min(snapshots.c.aside), IN_MAIN),
+            latest.desc(),
+            snapshots.c.snapshot_id.desc(),
+        )
+        .limit(10)
+    )
+
+
+def snapshots_of(connection: Connection, dataset: Node, limit: int, after: Key | None) -> Page:
+    """The known snapshots of a dataset, the newest first."""
+    return Order((seen_at, snapshots.c.snapshot_id), descending=True).page(
+        connection,
+        _best().where(datasets.c.canonical_id == dataset.id, of_this_table(connection, dataset)),
+        limit,
+        after,
+    )
+
+
+def of_this_table(connection: Connection, dataset: Node) -> ColumnElement[bool]:
+    """Return the condition that a row of `snapshots` is of the dataset's table of now."""
+    return is_of_this_table(
+        connection, select(datasets.c.id).where(datasets.c.canonical_id == dataset.id)
+    )
+
+
+def _best() -> Select[Any]:
+    """Snapshots under any name of their dataset; of one that two names tell of, what is surest."""
+    other, alias = snapshots.alias("other"), datasets.alias("alias")
+    better = (
+        select(other.c.snapshot_id)
+        .join(alias, alias.c.id == other.c.dataset_id)
+        .where(
+            alias.c.canonical_id == datasets.c.canonical_id,
+            other.c.snapshot_id == snapshots.c.snapshot_id,
+            tuple_(other.c.rank, other.c.at, other.c.dataset_id)
+            > tuple_(snapshots.c.rank, snapshots.c.at, snapshots.c.dataset_id),
+        )
+    )
+    return (
+        select(snapshots, datasets.c.canonical_id)
+        .join(datasets, datasets.c.id == snapshots.c.dataset_id)
+        .where(~better.exists())
+    )
+
+
+def snapshot_rows(connection: Connection, nodes: Iterable[At]) -> dict[At, Any]:
+    """Return the row of each of these snapshots that has one."""
+    wanted = list(nodes)
+    query = _best().where(
+        among(datasets.c.canonical_id, {dataset for dataset, _ in wanted}),
+        among(snapshots.c.snapshot_id, {snapshot for _, snapshot in wanted}),
+    )
+    return {(row.canonical_id, row.snapshot_id): row for row in connection.execute(query)}
+
+
+def snapshot_answer(row: Any) -> dict[str, Any]:
+    """A snapshot as JSON shows it."""
+    return {
+        "snapshotId": row.snapshot_id,
+        "parentSnapshotId": row.parent_id,
+        "barrierId": row.barrier,
+        "committedAt": iso(row.committed_at),
+        "operation": row.operation or None,
+        "format": row.format or None,
+        "numberOfRows": row.row_count,
+        "observed": row.rank == 1,
+    }
+
+
+def is_of_this_table(connection: Connection, names: Select[int]) -> ColumnElement[bool]:
+    """Return the condition that a row of `snapshots` is of the table that has these names now."""
+    since = connection.scalar(_created_at(names))
+    if since is None:
+        return true()
+    return or_(snapshots.c.at >= since, snapshots.c.snapshot_id == FIRST)
+
+
+def created_at(connection: Connection, table: tuple[str, str]) -> int | None:
+    """Return since when a table, under any of its names, is the present one.
+
+    None where that is not known.
+    """
+    return connection.scalar(_created_at(ids_of_names(table)))
+
+
+def _created_at(names: Select[int]) -> Select[int]:
+    """Return when a creation reported version 0 last."""
+    born, creating = snapshot_uses, relations
+    same = (
+        creating.c.run_id == born.c.run_id,
+        creating.c.direction == born.c.direction,
+        creating.c.dataset_id == born.c.dataset_id,
+    )
+    return (
+        select(func.max(born.c.at))
+        .join(creating, same[0] & same[1] & same[2])
+        .join(runs, runs.c.id == born.c.run_id)
+        .where(born.c.dataset_id.in_(names), born.c.snapshot_id == FIRST, born.c.direction == SINK)
+        .where(creating.c.creates == 1, runs.c.state == COMPLETE, runs.c.streaming == 0)
+    )
+
+
+_OF_DATASET = (
+    "SELECT * FROM snapshot_uses WHERE lossy = 1 AND dataset_id IN (SELECT id FROM datasets "
+    "WHERE canonical_id = :id)"
+)
+
+
+def approximate_ids(connection: Connection, dataset_id: int) -> set[str]:
+    """Return the doubles, as stored, that runs read or made of a canonical dataset.
+
+    Only those that match none of its ids.
+    """
+    rows = connection.execute(_unmatched(), {"id": dataset_id, "since": BEFORE_ALL})
+    return {row.approximate_id for row in rows}
+
+
+def newest_approximate(
+    connection: Connection, dataset_id: int, since: int = BEFORE_ALL, until: int | None = None
+) -> str | None:
+    """Return the newest approximate snapshot after a moment, made by another, as answers show it.
+
+    None if none was.
+    """
+    rows = connection.execute(_unmatched(), {"id": dataset_id, "since": since})
+    by_then = [row for row in rows if row.direction == SINK and (until is None or row.at <= until)]
+    written = [(row.at, row.approximate_id) for row in by_then]
+    return marked(max(written)[1]) if written else None
+
+
+def newer_approximate(connection: Connection, table: Table, snapshot_id: str) -> str | None:
+    """The newest such snapshot that was made after a known one of the table; None if none was."""
+    canonical = select(datasets.c.canonical_id).where(datasets.c.id == id_of("dataset", *table))
+    is_snapshot = snapshots.c.dataset_id.in_(ids_of_names(table)) & (
+        snapshots.c.snapshot_id == snapshot_id
+    )
+    since = connection.scalar(select(func.min(snapshots.c.first_at)).where(is_snapshot))
+    dataset_id = connection.scalar(canonical)
+    return (
+        None
+        if dataset_id is None or since is None
+        else newest_approximate(connection, dataset_id, since)
+    )
+
+
+@cache
+def _unmatched() -> TextClause:
+    uses = snapshot_lineage_from(_OF_DATASET)
+    query = (
+        f"SELECT direction, approximate_id, at FROM ({uses}) "
+        "AS used WHERE approximate_id IS NOT NULL AND at > :since"
+    )
+    return text(query).bindparams(
+        bindparam("id", type_=BigInteger), bindparam("since", type_=BigInteger)
+    )
