@@ -86,6 +86,22 @@ def test_hub_is_drawn_in_few_boxes_of_readable_size(hub_tab: Tab) -> None:
     assert hub_tab.faults == []
 
 
+def test_lines_between_a_shown_and_a_folded_box_are_faint(browser: Any, empty_address: str) -> None:
+    world = World(datetime.now(UTC))
+    with client_of(empty_address, "") as client:
+        for number in range(20):
+            read = [table("hub", ["id"]), table(f"made_{number % 2}", ["id"])]
+            written = [table(f"made_{number}", ["id"])]
+            event = world.event("COMPLETE", 90 - number, f"job_{number}", read, written)
+            client.post("/api/v1/lineage", json=event).raise_for_status()
+    for tab in tab_of(browser, empty_address):
+        page = tab.open(f"/graph?node={HUB}")
+
+        assert page.locator(".link.side").count() > 0
+        assert page.locator(".link.side .edge-label:visible").count() == 0
+        assert page.locator(".link:not(.side)").count() > page.locator(".node.job").count()
+
+
 OVERLAPS = """() => { const box = one => one.getBoundingClientRect();
   const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
   const boxes = [...document.querySelectorAll('.node')];
@@ -259,8 +275,9 @@ def test_lines_of_a_dense_map_are_counted_and_appear_with_their_box(
         page = tab.open("/graph")
 
         # two databases that feed each other are joined by one line
-        assert "14 of 21 lines drawn" in page.inner_text(".hidden-note")
-        assert page.locator(".edge").count() == 14
+        drawn = page.locator(".edge").count()
+        assert f"{drawn} of 21 lines drawn" in page.inner_text(".hidden-note")
+        assert 4 <= drawn <= 7  # each box has one
         page.hover(".node >> nth=0")
         page.wait_for_function("() => document.querySelectorAll('.edge.on').length === 6")
 

@@ -186,6 +186,15 @@ def test_board_frames_the_strong_version_and_names_the_blocker(tab: Tab) -> None
     assert page.locator("td.missing").count() == 6
 
 
+@pytest.mark.parametrize("path", ["/", "/group?name=shop", "/job?namespace=shop&name=shop_jobs.refunds",
+                                  "/compare?tables=dataset:file:/lake/shop/balance~dataset:file:/lake/shop/orders"])  # fmt: skip
+def test_command_in_a_reason_is_set_as_code(tab: Tab, path: str) -> None:
+    page = tab.open(path)
+
+    assert page.inner_text("main :is(p, li, .note) code") == "strandline retire shop_jobs.refunds"
+    assert tab.faults == []
+
+
 @pytest.mark.parametrize("width", [1280, 1600])
 def test_board_shows_the_blocker_without_scrolling(browser: Any, address: str, width: int) -> None:
     for tab in tab_of(browser, address, viewport={"width": width, "height": 800}):

@@ -85,6 +85,18 @@ def test_boxes_of_the_next_step_lie_beside_those_that_are_shown() -> None:
     assert {id_.removeprefix("made:") for id_ in ids_of(found, 2)} - {"rest:2"} == shown
 
 
+def test_what_a_shown_job_writes_is_shown_before_what_else_it_reads() -> None:
+    answer = hub(30)
+    for number in range(30):  # what another job makes of the hub
+        other = f"made:{(number + 10) % 30:03}"
+        answer["edges"].append({"source": other, "target": f"job:ns:{number:03}"})
+
+    found = graph_around(answer, "t")
+
+    shown = {id_.removeprefix("job:ns:") for id_ in ids_of(found, 1)} - {"rest:1"}
+    assert {id_.removeprefix("made:") for id_ in ids_of(found, 2)} - {"rest:2"} == shown
+
+
 def test_edges_to_a_rest_are_joined_and_counted() -> None:
     found = graph_around(hub(400), "t")
 

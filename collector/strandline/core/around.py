@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Json = dict[str, Any]
+Ends = defaultdict[str, set[str]]
 
 MOST_OF_STEP = 12  # boxes, with the one for the rest
 URGENCY = {"FAIL": 0, "LOST": 0, "ABORT": 0, "START": 1, "RUNNING": 1}
@@ -70,11 +71,12 @@ def steps_around(answer: Json, middle: str, pinned: Collection[str] = ()) -> dic
         if node["type"] == "job" and node["id"] in latest:
             placed["latestRun"] = latest[node["id"]]
         by_step[step].append(placed)
-    beside = _neighbours(answer["edges"])
+    sources, targets = _ends_by_node(answer["edges"])
     steps: dict[int, StepNodes] = {}
     visible: set[str] = set()
     for step in sorted(by_step, key=lambda step: (abs(step), step)):
-        nodes = _in_order(by_step[step], visible, beside, pinned)
+        towards, away = (targets, sources) if step < 0 else (sources, targets)
+        nodes = _in_order(by_step[step], visible, (towards, away), pinned)
         fits = len(nodes) <= MOST_OF_STEP
         in_any_case = sum(node["id"] in pinned for node in nodes)
         shown = len(nodes) if fits else max(MOST_OF_STEP - 1, in_any_case)
@@ -129,29 +131,39 @@ def _latest_state(node: Json) -> str:
     return state
 
 
-def _neighbours(edges: Iterable[Json]) -> dict[str, set[str]]:
-    beside: dict[str, set[str]] = defaultdict(set)
+def _ends_by_node(edges: Iterable[Json]) -> tuple[Ends, Ends]:
+    """Return the sources and the targets of the edges at each node."""
+    sources: Ends = defaultdict(set)
+    targets: Ends = defaultdict(set)
     for edge in edges:
-        beside[edge["source"]].add(edge["target"])
-        beside[edge["target"]].add(edge["source"])
-    return beside
+        sources[edge["target"]].add(edge["source"])
+        targets[edge["source"]].add(edge["target"])
+    return sources, targets
 
 
 def _in_order(
     nodes: Iterable[Json],
     visible: Collection[str],
-    beside: Mapping[str, set[str]],
+    ends: tuple[Ends, Ends],
     pinned: Collection[str],
 ) -> list[Json]:
     """Return nodes as they are shown.
 
     Pinned ones come first, then those that failed, those that run, those beside a node that is
-    shown, and then the newest.
+    shown, and then the newest. What a shown job writes comes before what else it reads, and
+    upstream the other way round: `ends` are those towards the middle, then those away from it.
     """
+    towards, away = ends
 
-    def urgency(node: Json) -> tuple[bool, int, bool]:
+    def urgency(node: Json) -> tuple[bool, int, bool, bool]:
         state = URGENCY.get(_latest_state(node), CALM)
-        return node["id"] not in pinned, state, beside[node["id"]].isdisjoint(visible)
+        id_ = node["id"]
+        return (
+            id_ not in pinned,
+            state,
+            towards[id_].isdisjoint(visible),
+            away[id_].isdisjoint(visible),
+        )
 
     newest_first = sorted(nodes, key=lambda node: node["id"])
     newest_first.sort(key=lambda node: node.get("startedAt") or "", reverse=True)

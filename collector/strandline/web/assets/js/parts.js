@@ -77,6 +77,15 @@ export function JobLink({ of, below = null }) {
   }
     ><${Name} text=${text} /></a>`;
 }
+// A text of the API, its commands and settings set as code.
+const CODE = /(\bstrandline (?:retire|rollback|replay) [^;,)]+|\bspark\.[\w.]+\w)/;
+export const Said = ({ text }) =>
+  text.split(CODE).map((part, i) => (i % 2 ? html`<code>${part}</code>` : part));
+// Why a version does not advance; the job that it begins with is a link.
+export function Reason({ of: { reason, job } }) {
+  if (!job || !reason.startsWith(`${job.name}: `)) return html`<${Said} text=${reason} />`;
+  return html`<${JobLink} of=${job} /><${Said} text=${reason.slice(job.name.length)} />`;
+}
 // "job:NAMESPACE:NAME" as a link: the API resolves the whole, so it is not taken apart here.
 export function NodeLink({ node, label }) {
   const kind = node.split(":", 1)[0];

@@ -7,7 +7,6 @@ const COLUMN_FONT = "12px monospace";
 const WIDEST = 210;
 const WIDEST_LINE = 110; // of a job's name
 const FULL_COLUMN = 8;
-const LINES_A_BOX = 2; // drawn of a dense map, the strongest first
 export const LINE = 16;
 const ruler = document.createElement("canvas").getContext("2d");
 
@@ -207,10 +206,15 @@ export function pictureOf(answer, columns) {
 
 export const jobsOf = (link) => link.edges.reduce((sum, edge) => sum + (edge.jobs || 0), 0);
 
-// The keys of the links that are drawn of a dense map; the others appear with their box.
-export function strongest({ boxes, links }) {
-  const sorted = [...links].sort((a, b) => jobsOf(b) - jobsOf(a));
-  return new Set(sorted.slice(0, LINES_A_BOX * boxes.length).map((link) => link.key));
+// The keys of the links that are drawn of a dense map: the strongest of each box. The others appear
+// with their box.
+export function strongest({ links }) {
+  const best = new Map();
+  for (const link of [...links].sort((a, b) => jobsOf(a) - jobsOf(b))) {
+    best.set(link.source, link.key);
+    best.set(link.target, link.key);
+  }
+  return new Set(best.values());
 }
 
 function reached(links, start, from, to) {

@@ -21,7 +21,8 @@ const KEYS =
 let worker = null,
   turns = 0;
 const waiting = new Map();
-function layout({ boxes, links, frames }) {
+function layout(picture) {
+  const { boxes, links, frames } = picture;
   if (!worker) {
     worker = new Worker("/ui/js/graph/worker.js", { type: "module" });
     worker.onmessage = ({ data }) => {
@@ -40,10 +41,12 @@ function layout({ boxes, links, frames }) {
     isRest: kind === "rest",
     isPlace: kind === "place",
   }));
-  const ends = links.map(({ source, target, label }) => ({
+  const strong = strongest(picture);
+  const ends = links.map(({ key, source, target, label }) => ({
     source,
     target,
     label: { width: label.width, height: label.height },
+    isStrongest: strong.has(key),
   }));
   worker.postMessage({
     turn,
@@ -292,7 +295,10 @@ export function View({
         const isGhost = ghosts.has(link.key) || ghosts.has(link.source) || ghosts.has(link.target);
         const isLinkLit = isLit(link);
         if (drawn && !drawn.has(link.key) && !isLinkLit) return null;
-        const state = isLinkLit ? "on" : lit ? "off" : "";
+        const isSide =
+          (source.kind === "rest") !== (target.kind === "rest") &&
+          ![link.source, link.target].includes(start);
+        const state = isLinkLit ? "on" : lit ? "off" : isSide ? "side" : "";
         return html`<${Link} key=${link.key} link=${link} source=${source} target=${target}
           route=${placed.routes[link.key]} state=${`${state}${isGhost ? " ghost" : ""}`} />`;
       })}

@@ -7,6 +7,7 @@ const FRAME_TITLE = 24;
 const TALLEST = 1300; // pixels; two windows
 const WIDEST_MAP = 2600;
 const MOST_LINKS_A_BOX = 2; // with more, layers take seconds and are wider than any window
+const WIDEST_DENSE = 1600; // of a dense map's strongest lines in layers
 const COLUMN_GAP = 72;
 const GAP = { x: 44, y: 30 };
 const SHAPE = 2.2; // how much wider than high rows are
@@ -68,13 +69,18 @@ function sideOf({ x, y, width, height }, point) {
 // A whole graph: layers from left to right, boxes inside their frames.
 function byLayers(boxes, links, frames) {
   const isMap = boxes.some(({ isPlace }) => isPlace);
-  if (isMap && links.length > MOST_LINKS_A_BOX * boxes.length)
-    return byRows(boxes, frames, byBalance(boxes, links));
+  if (!isMap || links.length <= MOST_LINKS_A_BOX * boxes.length)
+    return inLayers(boxes, links, frames, { widest: isMap ? WIDEST_MAP : Infinity, apart: 26 });
+  const strong = links.filter((link) => link.isStrongest);
+  return { ...inLayers(boxes, strong, frames, { widest: WIDEST_DENSE, apart: 10 }), isDense: true };
+}
+
+function inLayers(boxes, links, frames, { widest, apart }) {
   const graph = new Graph({ compound: true });
   graph.setGraph({
     rankdir: "LR",
     ranksep: 36,
-    nodesep: 26,
+    nodesep: apart,
     edgesep: 12,
     marginx: 20,
     marginy: 40,
@@ -95,8 +101,8 @@ function byLayers(boxes, links, frames) {
     const { x, y } = graph.node(id);
     places[id] = { x: x - width / 2, y: y - height / 2, width, height };
   }
-  const isTooWide = isMap && graph.graph().width > WIDEST_MAP;
-  if (isTooWide || graph.graph().height > TALLEST) return byRows(boxes, frames, places);
+  if (graph.graph().width > widest || graph.graph().height > TALLEST)
+    return byRows(boxes, frames, places);
   const routes = {};
   for (const { source, target } of links) {
     const { points, x, y } = graph.edge(source, target);
@@ -108,17 +114,6 @@ function byLayers(boxes, links, frames) {
   }
   const { width, height } = graph.graph();
   return { places, frames: aroundTheirBoxes(boxes, frames, places), routes, width, height };
-}
-
-// An order from left to right where so many links run both ways that there are no layers: what
-// feeds more than it is fed comes first.
-function byBalance(boxes, links) {
-  const order = Object.fromEntries(boxes.map((box) => [box.id, { x: 0 }]));
-  for (const { source, target } of links) {
-    order[source].x -= 1;
-    order[target].x += 1;
-  }
-  return order;
 }
 
 // The rectangle of each frame, around its boxes and the frames inside it.

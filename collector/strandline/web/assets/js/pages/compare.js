@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { get, list, post } from "../api.js";
 import { count, duration, tableName } from "../format.js";
-import { Grid, html, Id, JobLink, Loaded, Sql, TableLink, Time, wordHead } from "../parts.js";
+import { Grid, html, Id, Loaded, Reason, Said, Sql, TableLink, Time, wordHead } from "../parts.js";
 import { go, useData, withParams } from "../state.js";
 
 // By the value of `consistency`: the word of the board, and what the snapshots promise.
@@ -119,14 +119,11 @@ function Answer({ tables, ids, choose, way }) {
     const button = (value, label, about) => html`<button aria-pressed=${value === chosen}
       title=${about} onClick=${() => go(withParams({ way: value }), true)}>${label}</button>`;
     const blockers = new Map(found.blockedBy.map((one) => [one.reason, one]));
-    return html`<p class="sentence">${sentence(found)}</p>
+    return html`<p class="sentence"><${Said} text=${sentence(found)} /></p>
       <${Grid} name="compare" rows=${found.tables.map(row)}
         head=${["table", "latest", "committed", ...WAY_HEADS, "remove"]} />
       ${[...blockers.values()].map(
-        (one) =>
-          html`<div class="note">Blocked by ${one.reason}${
-            one.job && html` · <${JobLink} of=${one.job} />`
-          }</div>`,
+        (one) => html`<div class="note">Blocked by <${Reason} of=${one} />.</div>`,
       )}
       <h2>${doubt ? "SQL without a promise that all agree" : "SQL that agrees"}</h2>
       <p class="row" role="group" aria-label="Which snapshots">
@@ -139,7 +136,7 @@ function Answer({ tables, ids, choose, way }) {
         }</span></p>
       ${
         version.refused
-          ? html`<div class="note">There is none: ${version.refused.detail}</div>`
+          ? html`<div class="note">There is none: <${Said} text=${version.refused.detail} /></div>`
           : html`<${Queries}
               tables=${found.tables}
               snapshotOf=${(one) => of(key, one).snapshotId}

@@ -340,8 +340,10 @@ const cutBy = (reason, depth) =>
 // How many lines of a dense map are drawn.
 function linesOf(picture) {
   const [all, drawn] = [picture.links.length, strongest(picture).size];
-  const others = "point at a box for its lines and their numbers of jobs";
-  return `${drawn < all ? `${number(drawn)} of ` : ""}${count(all, "line")} drawn: ${others}.`;
+  const of = drawn < all ? `${number(drawn)} of ` : "";
+  const rest =
+    drawn < all ? "the strongest of each box: point at one for all" : "point at a box for";
+  return `${of}${count(all, "line")} drawn, ${rest} its lines and their numbers of jobs.`;
 }
 
 function shownOf(of, whole, moment, past) {

@@ -9,6 +9,8 @@ import {
   JobLink,
   Loaded,
   Problem,
+  Reason,
+  Said,
   Sql,
   State,
   TableLink,
@@ -147,13 +149,13 @@ function sentence(board, strong) {
     ? html`Newest consistent version: <strong class="mono">${strong}</strong>${age}`
     : "No consistent version yet: no barrier is completed by all tables";
   if (!holder) return html`${base}. Nothing blocks it.`;
-  return html`${base}. <${Word} of="blocked-by">Blocked by<//> ${holder.reason}.`;
+  return html`${base}. <${Word} of="blocked-by">Blocked by<//> <${Reason} of=${holder} />.`;
 }
 
 function Why({ one, holder }) {
   if (one.state === "untracked")
     return html`<span class="chip warn" title=${one.why}>untracked</span> <span class="dim small">
-      ${one.why}</span>`;
+      <${Said} text=${one.why} /></span>`;
   if (holder)
     return html`<span class="chip warn">⊘ blocks</span> ${
       one.writer &&

@@ -12,6 +12,7 @@ import {
   Loaded,
   NoMatch,
   NoneYet,
+  Said,
   Sql,
   State,
   TableLink,
@@ -164,6 +165,7 @@ function InGroup({ job }) {
   const holder = board.data?.blockedBy.find(
     (one) => one.job?.namespace === job.namespace && one.job?.name === job.name,
   );
+  const why = holder?.reason.replace(`${job.name}: `, "");
   const retire = () =>
     send(
       "POST",
@@ -172,7 +174,7 @@ function InGroup({ job }) {
   return html`${
     holder &&
     html`<div class="note">It blocks barrier ${holder.barrier} of group <a
-      href=${address("/group", { name: job.group })}>${job.group}</a>: ${holder.reason}.</div>`
+      href=${address("/group", { name: job.group })}>${job.group}</a>: <${Said} text=${why} />.</div>`
   }
     <details><summary>Retire this job</summary>
     <p>To <${Word} of="retire">retire<//> a job is to stop waiting for it. Its tables

@@ -2,7 +2,7 @@
 // event.
 import { address, get, list } from "../api.js";
 import { count, duration, number } from "../format.js";
-import { copy, Grid, html, Loaded, Time, wordHead } from "../parts.js";
+import { copy, Grid, html, Loaded, Said, Time, wordHead } from "../parts.js";
 import { RunRows } from "./runs.js";
 import { useData } from "../state.js";
 
@@ -62,7 +62,7 @@ function sentence(now) {
   if (late)
     return html`${late.stalest} is ${duration(late.stalenessSeconds)} behind, in group <a
       href=${address("/group", { name: late.name })}>${late.name}</a>.`;
-  if (worst) return `${headOf(worst)}.`;
+  if (worst) return html`<${Said} text=${headOf(worst)} />.`;
   return "Nothing needs attention.";
 }
 
@@ -149,11 +149,12 @@ function Attention({ group }) {
   const [one] = group.items;
   if (group.count === 1)
     return html`<li class="attention"><${Sign} rule=${group.rule} />
-      <span>${headOf(group)}</span><${WayOut} one=${one} /></li>`;
+      <span><${Said} text=${headOf(group)} /></span><${WayOut} one=${one} /></li>`;
   return html`<li class="attention"><${Sign} rule=${group.rule} /><details>
-    <summary>${headOf(group)}</summary>
+    <summary><${Said} text=${headOf(group)} /></summary>
     ${group.items.map(
-      (item) => html`<p class="row"><span>${item.text}</span><${WayOut} one=${item} /></p>`,
+      (item) =>
+        html`<p class="row"><span><${Said} text=${item.text} /></span><${WayOut} one=${item} /></p>`,
     )}
     ${
       group.count > group.items.length &&
