@@ -8,16 +8,9 @@ from sqlalchemy import BigInteger, Connection, Integer, TextClause, bindparam, f
 from strandline.core.changes.extraction import SINK, SOURCE, relation_id_of
 from strandline.core.openlineage.facets import DATASET, INPUT, JOB, OUTPUT, RUN
 from strandline.errors import AmbiguousError, NotFoundError
-from strandline.store.catalog.lists import (
-    Answer,
-    dataset_answer,
-    groups_of,
-    newest_runs,
-    run_answer,
-    runs_called,
-)
-from strandline.store.catalog.newest_runs import newest_run_ids
+from strandline.store.catalog.lists import Answer, dataset_answer, groups_of, latest_run_answers
 from strandline.store.catalog.newest_snapshots import newest_snapshot_rows
+from strandline.store.catalog.runs import newest_run_ids, run_answer, runs_called
 from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.facets import facets_of, merged_facets, quarantined, quarantined_each
 from strandline.store.lineage.failures import outcomes
@@ -79,7 +72,7 @@ def job_detail(connection: Connection, job: Node, now: int) -> Answer:
 
     Of a streaming query how far it is.
     """
-    newest = newest_runs(connection, [job.id], now).get(job.id)
+    newest = latest_run_answers(connection, [job.id], now).get(job.id)
     run = newest_run_ids(connection, [job.id]).get(job.id)
     return {
         "id": str(job),

@@ -19,7 +19,7 @@ from strandline.core.openlineage.events import Event, decode
 from strandline.core.openlineage.names import run_ids_of
 from strandline.errors import InvalidEventError, NotFoundError
 from strandline.store.catalog.filters import refuse_backward_span
-from strandline.store.catalog.lists import runs_called
+from strandline.store.catalog.runs import runs_called
 from strandline.store.lineage.joined_names import names_before
 from strandline.store.lineage.lookup import Node, dataset_called, job_called
 from strandline.store.schema.dataset_tables import datasets

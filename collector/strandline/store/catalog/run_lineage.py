@@ -1,16 +1,13 @@
 """The runs that made a run's inputs, and theirs, run by run."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, func, or_, select
+from sqlalchemy import Connection, select
 
 from strandline.core.changes.extraction import SINK, SOURCE
-from strandline.core.openlineage.run_states import ABORT, FAIL
-from strandline.core.stopping import go_on
-from strandline.store.catalog.runs_called import runs_by_id
-from strandline.store.lineage.recent_runs import only_defined
+from strandline.store.catalog.runs import runs_by_id
+from strandline.store.catalog.writes import Read, last_writers
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
 from strandline.store.schema.run_tables import runs
@@ -18,7 +15,6 @@ from strandline.store.schema.snapshot_tables import snapshot_uses
 from strandline.store.sql.id_lists import among
 
 MOST_RUNS = 2_000
-MOST_WRITERS = 1_000  # the last ones of a dataset, among which the one before a run is looked for
 
 
 class Input(NamedTuple):
@@ -39,14 +35,6 @@ class RunInputs(NamedTuple):
 
     row: Any
     inputs: Sequence[Input]
-
-
-class Read(NamedTuple):
-    """A dataset that a run read without stating its snapshot, and the moment at which it began."""
-
-    run: int
-    dataset: int
-    begun: int
 
 
 def upstream_runs(
@@ -84,62 +72,6 @@ def begun_at(run: Any) -> int | None:
     """Return when a run began, as far as its row knows."""
     at: int | None = run.started_at if run.started_at is not None else run.first_at
     return at
-
-
-def last_writers(connection: Connection, reads: Iterable[Read]) -> dict[tuple[int, int], int]:
-    """Map (run, dataset) of each read to the run that had last written the dataset by then.
-
-    What a streaming query wrote is there however it ended.
-    """
-    by_dataset: dict[int, list[Read]] = defaultdict(list)
-    for read in reads:
-        by_dataset[read.dataset].append(read)
-    if not by_dataset:
-        return {}
-    writers: dict[int, list[Any]] = defaultdict(list)
-    for row in connection.execute(_last_writes(by_dataset)):
-        writers[row.dataset].append(row)
-    found: dict[tuple[int, int], int] = {}
-    for dataset, of_dataset in by_dataset.items():
-        for read in of_dataset:
-            go_on()
-            before = (
-                write.run
-                for write in writers[dataset]
-                if write.first_at <= read.begun and write.run != read.run
-            )
-            writer = next(before, None)
-            if writer is not None:
-                found[read.run, dataset] = writer
-    return found
-
-
-def _last_writes(dataset_ids: Iterable[int]) -> Select[Any]:
-    """Select the last runs that wrote into each of these datasets, the newest first."""
-    newest_at = func.max(relations.c.newest_at)
-    place = func.row_number().over(
-        partition_by=datasets.c.canonical_id, order_by=(newest_at.desc(), runs.c.id)
-    )
-    writes = (
-        select(
-            datasets.c.canonical_id.label("dataset"),
-            runs.c.id.label("run"),
-            func.min(relations.c.first_at).label("first_at"),
-            place.label("place"),
-        )
-        .join(relations, relations.c.dataset_id == datasets.c.id)
-        .join(runs, runs.c.id == relations.c.run_id)
-        .where(
-            among(datasets.c.canonical_id, dataset_ids),
-            relations.c.direction == SINK,
-            runs.c.design == 0,
-            or_(runs.c.streaming == 1, runs.c.state.not_in((ABORT, FAIL))),
-            ~only_defined(past=False),
-        )
-        .group_by(datasets.c.canonical_id, runs.c.id)
-        .subquery("writes")
-    )
-    return select(writes).where(writes.c.place <= MOST_WRITERS).order_by(writes.c.place)
 
 
 def _inputs(connection: Connection, row: Any, moment: int | None) -> list[Input]:

@@ -21,7 +21,7 @@ from strandline.core.openlineage.run_states import (
 )
 from strandline.errors import NotFoundError
 from strandline.store.catalog.lists import is_shown
-from strandline.store.catalog.newest_runs import newest_run
+from strandline.store.catalog.runs import newest_run
 from strandline.store.lineage.hidden_nodes import job_is_deleted
 from strandline.store.lineage.lookup import job_of
 from strandline.store.lineage.run_state import StateColumns

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from strandline.errors import NotFoundError
 from strandline.store.catalog.run_lineage import MOST_RUNS, RunInputs, names_of_runs, upstream_runs
-from strandline.store.catalog.runs_called import run_called, runs_by_id
+from strandline.store.catalog.runs import run_called, runs_by_id
 from strandline.store.lineage.lookup import node_text
 from strandline.store.lineage.run_state import View, iso, run_state
 

@@ -11,7 +11,7 @@ from strandline.api.marquez.shapes.tags import tags_by_field
 from strandline.api.marquez.shapes.times import time_text
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage.facets import JOB
-from strandline.store.catalog.newest_runs import newest_run_ids
+from strandline.store.catalog.runs import newest_run_ids
 from strandline.store.lineage.relations import job_edges_of
 from strandline.store.lineage.run_state import View
 from strandline.store.marquez.annotations import Annotations, annotations_of
