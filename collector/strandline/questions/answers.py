@@ -25,9 +25,8 @@ from strandline.questions.received import EventsQuery, RejectedQuery
 from strandline.questions.version_answers import delays, version_of
 from strandline.questions.versions import DelaysQuery, Versions
 from strandline.store.catalog import lists
-from strandline.store.catalog.event_filters import event_filter
 from strandline.store.catalog.filters import Filter
-from strandline.store.catalog.received import event_answer, events_page
+from strandline.store.catalog.received import event_answer, event_filter, events_page
 from strandline.store.catalog.rejections import rejection_kinds
 from strandline.store.catalog.runs import runs_page
 from strandline.store.catalog.search import search_page

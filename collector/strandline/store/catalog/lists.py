@@ -33,7 +33,6 @@ from strandline.core.openlineage.run_states import COMPLETE
 from strandline.core.versions.delays import lag_seconds
 from strandline.core.versions.model import Model
 from strandline.store.catalog.filters import Filter
-from strandline.store.catalog.newest_snapshots import newest_snapshots
 from strandline.store.catalog.owners import owned, owners_of_datasets, owners_of_jobs
 from strandline.store.catalog.runs import LatestRun, latest_run_of_each, times_heard
 from strandline.store.catalog.writes import heard_by, newest_writes
@@ -45,6 +44,7 @@ from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import IS_NAMED_AS_INNER, nested_jobs
 from strandline.store.lineage.recent_runs import created_nothing
 from strandline.store.lineage.run_state import View, iso
+from strandline.store.lineage.table_snapshots import newest_snapshots
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.schema.run_tables import job_groups, jobs, run_parents, runs

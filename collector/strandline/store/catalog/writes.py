@@ -227,3 +227,9 @@ def _last_writes(dataset_ids: Iterable[int]) -> Select[Any]:
         .subquery("writes")
     )
     return select(writes).where(writes.c.place <= MOST_WRITERS).order_by(writes.c.place)
+
+
+def begun_at(run: Any) -> int | None:
+    """Return when a run began, as far as its row knows."""
+    at: int | None = run.started_at if run.started_at is not None else run.first_at
+    return at
