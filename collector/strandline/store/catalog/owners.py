@@ -12,7 +12,7 @@ from strandline.core.wildcards import is_like
 from strandline.store.catalog.runs import newest_run_ids
 from strandline.store.lineage.hidden_nodes import seen_jobs
 from strandline.store.lineage.hierarchy import LEVELS_ABOVE
-from strandline.store.schema.dataset_tables import datasets
+from strandline.store.lineage.lookup import names_of_datasets
 from strandline.store.schema.run_tables import run_parents
 from strandline.store.sql.compression import expander
 from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
@@ -51,10 +51,7 @@ def owners_of_datasets(
 
     At a moment None of one whose owners a later event stated again.
     """
-    named = select(datasets.c.id, datasets.c.canonical_id).where(
-        among(datasets.c.canonical_id, ids)
-    )
-    canonical = {row.id: row.canonical_id for row in connection.execute(named)}
+    canonical = names_of_datasets(connection, ids)
     owners: Owners = {}
     for id_, names in _stated(connection, DATASET, canonical, moment).items():
         dataset = canonical[id_]
