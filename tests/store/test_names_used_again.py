@@ -7,19 +7,30 @@ from typing import Any
 
 import orjson
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from strandline.core.access.granted import EVERYTHING
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
 from strandline.errors import RefusedError
-from strandline.store.catalog.received import event_filter, events_page
+from strandline.store.catalog.event_filters import event_filter
+from strandline.store.catalog.received import events_page
 from strandline.store.forgetting.forget import Requester, Subject, forget
 from strandline.store.ingest.labels import relabel
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
-from worlds.builders import NOON, Json, dataset, event, folded_rows, job_event, rows, store
+from worlds.builders import (
+    NOON,
+    Json,
+    dataset,
+    event,
+    folded_rows,
+    job_event,
+    rows,
+    store,
+    symlink,
+)
 
 NAMESPACE = "hive://metastore:9083"
 
@@ -34,12 +45,13 @@ def table(name: str, before: str | None = None, **facets: Any) -> Json:
     return dataset(name, NAMESPACE, lifecycleStateChange=change, **facets)
 
 
-def renamed(second: int, old: str, new: str, **more: Any) -> list[Json]:
+def renamed(second: int, old: str, new: str, run: int | str | None = None) -> list[Json]:
     """The START and the COMPLETE of a rename."""
     job, outputs = f"rename {old}", [table(new, old)]
+    run = second if run is None else run
     return [
-        event("START", second, job, second - 0.5, outputs=outputs, **more),
-        event("COMPLETE", second, job, second, outputs=outputs, **more),
+        event("START", run, job, second - 0.5, outputs=outputs),
+        event("COMPLETE", run, job, second, outputs=outputs),
     ]
 
 
@@ -112,6 +124,82 @@ def test_a_name_that_is_written_again_is_another_table(engine: Engine, order: li
     assert sources_of(engine, "db.of_new") == {"db.a", "src2"}
 
 
+def at_place(place: str, name: str, **facets: Any) -> Json:
+    """A table at a place, with its name in a catalog."""
+    return dataset(place, "file", symlinks=symlink(name, NAMESPACE), **facets)
+
+
+def made_at(second: int, source: str, place: str, name: str) -> Json:
+    outputs = [at_place(place, name)]
+    return event("COMPLETE", second, f"make {second}", second, [table(source)], outputs)
+
+
+PLACES = [
+    made_at(1, "src1", "/w/1", "db.a"),
+    made(2, "db.a", "db.out"),
+    *renamed(3, "db.a", "db.old"),
+    made_at(5, "src2", "/w/2", "db.a"),
+    made_at(6, "src3", "/w/1", "db.old"),
+]
+
+
+@pytest.mark.parametrize("order", some_orders(PLACES, 4), ids=range(6))
+def test_places_whose_tables_had_one_name_stay_apart(engine: Engine, order: list[Json]) -> None:
+    store(engine, order, size=1)
+
+    assert sources_of(engine, "db.old") == {"src1", "src3"}
+    assert sources_of(engine, "db.a") == {"src2"}
+    assert sources_of(engine, "db.out") == {"/w/1", "src1", "src3"}
+
+
+TWICE = [
+    made(1, "src1", "db.a"),
+    *renamed(3, "db.a", "db.b"),
+    *renamed(5, "db.b", "db.c"),
+    made(7, "src2", "db.a", "make another"),
+    *renamed(9, "db.a", "db.b"),
+    made(11, "src3", "db.a", "make a third"),
+]
+
+
+@pytest.mark.parametrize("order", some_orders(TWICE, 4), ids=range(6))
+def test_two_tables_that_are_renamed_alike_stay_apart(engine: Engine, order: list[Json]) -> None:
+    store(engine, order, size=1)
+
+    sources = {name: sources_of(engine, f"db.{name}") for name in "abc"}
+    assert sources == {"c": {"src1"}, "b": {"src2"}, "a": {"src3"}}
+
+
+def described(second: int, name: str, text: str) -> Json:
+    """A DatasetEvent."""
+    documented = table(name, documentation={"description": text})
+    told = event(None, 0, "none", second, inputs=None, outputs=None, dataset=documented)
+    del told["run"], told["job"]
+    return told
+
+
+DESCRIBED = [
+    described(1, "db.a", "the first"),
+    made(2, "src1", "db.a"),
+    *renamed(3, "db.a", "db.old"),
+    made(5, "src2", "db.a", "make another"),
+    described(6, "db.a", "another"),
+]
+
+
+@pytest.mark.parametrize("order", some_orders(DESCRIBED, 4), ids=range(6))
+def test_dataset_events_belong_to_the_table_of_their_time(
+    engine: Engine, order: list[Json]
+) -> None:
+    store(engine, order, size=1)
+
+    noon = micros_of(NOON) // 10**6
+    dates = "SELECT name, first_at / 1000000 - {0}, newest_at / 1000000 - {0} FROM datasets"
+    seconds = {name: (first, last) for name, first, last in rows(engine, dates.format(noon))}
+    assert seconds["db.a (renamed to db.old at 2026-11-20T12:00:03+00:00)"] == (1, 3)
+    assert seconds["db.a"] == (5, 6)
+
+
 @pytest.mark.parametrize("order", some_orders(SWAP, 2))
 def test_events_of_a_table_are_those_that_meant_it(engine: Engine, order: list[Json]) -> None:
     store(engine, order, size=1)
@@ -143,8 +231,8 @@ def test_what_names_now_find_is_the_table_of_today(engine: Engine) -> None:
             "SELECT d.name, c.name FROM datasets d JOIN datasets c ON c.id = d.canonical_id",
         )
     )
-    assert shown["db.a (renamed to db.spare)"] == "db.b"
-    assert shown["db.b (renamed to db.a)"] == "db.a"
+    assert shown["db.a (renamed to db.spare at 2026-11-20T12:00:05+00:00)"] == "db.b"
+    assert shown["db.b (renamed to db.a at 2026-11-20T12:00:06+00:00)"] == "db.a"
 
 
 def test_two_producers_tell_of_one_swap(engine: Engine) -> None:
@@ -235,39 +323,104 @@ def test_any_order_leaves_the_same_rows(
         assert folded_rows(connection) == folded_rows(other)
 
 
-def random_renames(random: Random) -> tuple[list[Json], dict[str, set[str]]]:
-    """Return events that write and rename tables, and what each table was made from, by its name.
+class Tables:
+    """Tables that are written, renamed and described, and the events that tell so.
 
-    A name that no table has makes a new one when it is written.
+    sources: what each table was made from, by its name now. A table lies at a place that its
+    events name, with the name in a catalog beside it; or they have this name alone.
     """
-    names = [f"db.{letter}" for letter in "abcd"]
-    tables: dict[str, set[str]] = {}
-    renames = set[tuple[str, str]]()
-    events: list[Json] = []
-    for step in range(random.randint(4, 12)):
-        moment, name = 3 * step + 3, random.choice(names)
-        free = [other for other in names if other not in tables and (name, other) not in renames]
-        if name in tables and free and random.random() < 0.7:
-            new_name = random.choice(free)
-            renames.add((name, new_name))
-            tables[new_name] = tables.pop(name)
-            events += renamed(moment, name, new_name)
+
+    def __init__(self, random: Random) -> None:
+        self.events: list[Json] = []
+        self.sources: dict[str, set[str]] = {}
+        self._places: dict[str, str | None] = {}
+        self._random = random
+
+    def step(self, number: int) -> None:
+        """Rename, describe or write one of four names; a name that no table has gets a new one."""
+        moment, name = 3 * number + 3, self._random.choice(NAMES)
+        free = [other for other in NAMES if other not in self.sources]
+        chance = self._random.random()
+        if name in self.sources and free and chance < 0.5:
+            self._rename(moment, name, self._random.choice(free))
+        elif name in self.sources and chance < 0.6:
+            self._describe(moment, name)
+        elif name in self.sources and chance < 0.7:
+            self._read(moment, name)
         else:
-            tables.setdefault(name, set()).add(f"src{step}")
-            events.append(made(moment, f"src{step}", name, f"job{step}"))
-    return events, tables
+            self._write(moment, name, number)
+
+    def _rename(self, moment: int, name: str, new_name: str) -> None:
+        self.sources[new_name] = self.sources.pop(name)
+        self._places[new_name] = self._places.pop(name)
+        self.events += renamed(moment, name, new_name, run=f"rename {moment}")
+        if self._random.random() < 0.3:  # another producer says so as well, and a little later
+            before = table(new_name, name)["facets"]["lifecycleStateChange"]
+            output = self._dataset(new_name, lifecycleStateChange=before)
+            told = event("COMPLETE", f"told {moment}", "other", moment + 0.2, outputs=[output])
+            self.events.append(told)
+
+    def _read(self, moment: int, name: str) -> None:
+        field = {"namespace": NAMESPACE, "name": name, "field": "x"}
+        output = table("db.out", columnLineage={"fields": {"x": {"inputFields": [field]}}})
+        inputs = [self._dataset(name)] if self._random.random() < 0.5 else []
+        told = event(
+            "COMPLETE", f"read {moment}", "report", moment, inputs=inputs, outputs=[output]
+        )
+        self.events.append(told)
+
+    def _describe(self, moment: int, name: str) -> None:
+        told = described(moment, name, f"of {moment}")
+        told["dataset"] = self._dataset(name, **told["dataset"]["facets"])
+        self.events.append(told)
+
+    def _write(self, moment: int, name: str, number: int) -> None:
+        if name not in self.sources:
+            self.sources[name] = set()
+            self._places[name] = self._random.choice([f"/place/{number}", None])
+        source = f"src{number}"
+        self.sources[name].add(source)
+        output = self._dataset(name)
+        self.events += [
+            event(
+                kind, number + 1, f"job{number}", moment, inputs=[table(source)], outputs=[output]
+            )
+            for kind in ("START", "COMPLETE")
+        ]
+
+    def _dataset(self, name: str, **facets: Any) -> Json:
+        place = self._places[name]
+        return table(name, **facets) if place is None else at_place(place, name, **facets)
 
 
-@pytest.mark.parametrize("seed", range(12))
+NAMES = [f"db.{letter}" for letter in "abcd"]
+
+
+@pytest.mark.parametrize("seed", range(16))
 def test_each_table_has_what_was_written_into_it_whatever_its_names_were(
-    engine: Engine, seed: int
+    engine: Engine, plain_engine: Engine, seed: int
 ) -> None:
     random = Random(seed)
-    events, tables = random_renames(random)
-    random.shuffle(events)
-    store(engine, events, NOON, size=random.choice([1, 2, 100]))
+    tables = Tables(random)
+    for number in range(random.randint(4, 16)):
+        tables.step(number)
+    store(plain_engine, tables.events, NOON, size=1)
+    random.shuffle(tables.events)
+    store(engine, tables.events, NOON, size=random.choice([1, 2, 5, 100]))
 
-    assert {name: sources_of(engine, name) for name in tables} == tables
+    assert {name: sources_of(engine, name) for name in tables.sources} == tables.sources
+    with engine.begin() as connection, plain_engine.connect() as in_order:
+        assert used_rows(connection) == used_rows(in_order)
+        assert relabel(connection) == 0
+
+
+def used_rows(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows that are folds over events, without sets of edges that no run has any more."""
+    used = (
+        "SELECT * FROM edge_columns WHERE set_hash IN"
+        " (SELECT e.set_hash FROM template_edges e JOIN run_templates r USING (template_id))"
+    )
+    return folded_rows(connection) | {"edge_columns": rows(connection, used)}
 
 
 def test_a_table_whose_old_name_is_anothers_is_forgotten_after_that(sqlite_engine: Engine) -> None:

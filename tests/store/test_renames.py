@@ -76,7 +76,7 @@ def test_a_rename_joins_nothing_once_the_old_name_is_written_again(
     for one in order:
         store(engine, [one])
 
-    former = f"{ORDERS} (renamed to {ARCHIVE})"
+    former = f"{ORDERS} (renamed to {ARCHIVE} at 2026-11-20T12:00:02+00:00)"
     assert canonical_names(engine) == {ORDERS: ORDERS, ARCHIVE: ARCHIVE, former: ARCHIVE}
 
 
@@ -101,7 +101,7 @@ def at_place(path: str, link: str, before: str | None = None) -> Json:
     return dataset(path, "file", symlinks=symlink(link, NAMESPACE), **facets)
 
 
-FORMER_ORDERS = f"{ORDERS} (renamed to file:/w/1)"
+FORMER_ORDERS = f"{ORDERS} (renamed to file:/w/1 at 2026-11-20T12:00:02+00:00)"
 MOVED = event("COMPLETE", 2, "rename", 2, outputs=[at_place("/w/1", ARCHIVE, ORDERS)])
 CREATED = event("COMPLETE", 1, "load", 1, outputs=[at_place("/w/1", ORDERS)])
 AGAIN = event("COMPLETE", 3, "load", 3, outputs=[at_place("/w/2", ORDERS)])

@@ -158,8 +158,8 @@ def test_table_that_took_a_renamed_ones_name_stays_apart_when_its_writes_expire(
 
     with engine.begin() as connection:
         assert relabel(connection) == 0
-    joined = "SELECT name FROM datasets WHERE canonical_id <> id"
-    assert rows(engine, joined) == [("bank.a (renamed to bank.archive)",)]
+    ((joined,),) = rows(engine, "SELECT name FROM datasets WHERE canonical_id <> id")
+    assert joined.startswith("bank.a (renamed to bank.archive at ")
 
 
 def test_parents_of_a_kept_run_are_kept(engine: Engine) -> None:

@@ -12,12 +12,16 @@ from strandline.core.openlineage.names import TableName, names_tables, place_of,
 
 # Links that no event stated, so that no event takes them back.
 PATTERN, BY_HAND, SPELLING = "PATTERN", "BY_HAND", "SPELLING"
-# The name that a dataset had before it was renamed.
+# The name that a dataset had before it was renamed; `at`: the newest event that says so.
 RENAMED = "RENAMED"
-# Where that name is another table's now: a dataset of its own stands for what the name meant until
-# the rename. The renamed dataset is also called that (FORMER), and that is for a name (UNTIL).
+# Each event that states a rename leaves two more links: the renamed dataset is also called what
+# the name meant until then (FORMER), and that is for a name (UNTIL). It is a dataset of its own
+# once another table had the name: then `at` of UNTIL is APART.
 FORMER, UNTIL = "FORMER", "UNTIL"
+APART = 1
+OF_RENAMES = frozenset((RENAMED, FORMER, UNTIL))
 NO_EVENTS = frozenset((PATTERN, BY_HAND, SPELLING))
+NEVER = -(2**63)
 
 
 class Name(NamedTuple):
@@ -41,13 +45,24 @@ class Alias(NamedTuple):
     at: int = 0
 
 
-class FormerName(NamedTuple):
-    """What a name meant until its dataset was renamed, as a dataset of its own."""
+class Rename(NamedTuple):
+    """A rename as an event states it: `dataset_id` had this name until then.
 
+    former_id: what the name meant. apart: whether that is a dataset of its own.
+    """
+
+    at: int
     former_id: int
     name_id: int
-    renamed_id: int
-    until: int
+    dataset_id: int
+    apart: bool
+
+
+class StatedNames(NamedTuple):
+    """The other names of a dataset by its newest symlinks facet, and the facet's time."""
+
+    at: int
+    ids: frozenset[int]
 
 
 class Label(NamedTuple):
@@ -58,82 +73,133 @@ class Label(NamedTuple):
 
 
 def believed(
-    aliases: Iterable[Alias], taken_back: Collection[int], written: Mapping[int, int]
+    aliases: Iterable[Alias], taken_back: Collection[int], stated: Mapping[int, StatedNames]
 ) -> list[Alias]:
     """Return the links that hold.
 
-    taken_back: datasets whose symlinks were deleted. written: when each dataset was last written
-    under its own name. A name that is used after a rename belongs to another table and cannot be
-    told from the renamed one's. So the rename joins nothing, nor does a symlink from before it.
+    taken_back: datasets whose symlinks were deleted. stated: what datasets state that have or had a
+    name that several tables had. All events say alike that a dataset has such a name, so there the
+    newest symlinks facet of each table counts.
     """
     aliases = list(aliases)
-    former_names = former_names_in(aliases)
-    over = {alias[:2] for alias in aliases_used_again(aliases, written)}
-    decided = {(former.renamed_id, former.name_id): former.until for former in former_names}
-    renames = [alias for alias in aliases if alias.type == RENAMED]
-    over |= {alias[:2] for alias in renames if alias.at <= decided.get(alias[:2], -1)}
+    renames = [rename for rename in renames_in(aliases) if rename.apart]
+    decided = {(rename.dataset_id, rename.name_id): rename.at for rename in renames}
+    meanings: dict[int, list[int]] = {}
+    for rename in renames:
+        meanings.setdefault(rename.name_id, [rename.name_id]).append(rename.former_id)
     links = [
-        Alias(_meant_at(former.until, former.renamed_id, former_names), former.former_id, FORMER)
-        for former in former_names
+        Alias(meaning_at(rename.at, rename.dataset_id, renames), rename.former_id, FORMER)
+        for rename in renames
     ]
     for alias in aliases:
-        if alias.type in (FORMER, UNTIL):
+        if alias.type == RENAMED and alias.at > decided.get(alias[:2], NEVER):
+            meant = meaning_at(alias.at, alias.dataset_id, renames)
+            links.append(alias._replace(dataset_id=meant))
+        elif alias.type in OF_RENAMES:
             continue
-        is_gone = alias[:2] in over
-        if alias.type != RENAMED:
-            is_gone |= alias.dataset_id in taken_back
-        if alias.type in NO_EVENTS or not is_gone:
-            if alias.type == RENAMED:
-                meant = _meant_at(alias.at, alias.dataset_id, former_names)
-                alias = alias._replace(dataset_id=meant)
+        elif alias.type in NO_EVENTS:
+            links.append(alias)
+        elif alias.dataset_id in meanings or alias.alias_id in meanings:
+            tables = meanings.get(alias.dataset_id, [alias.dataset_id])
+            links += _stated_links(alias, tables, taken_back, stated, renames)
+        elif alias.dataset_id not in taken_back:
             links.append(alias)
     return links
 
 
-def former_names_in(aliases: Iterable[Alias]) -> list[FormerName]:
-    """Return the former names that aliases state, the earliest first."""
-    names: dict[int, int] = {}
-    links: list[Alias] = []
+def _stated_links(
+    alias: Alias,
+    tables: Collection[int],
+    taken_back: Collection[int],
+    stated: Mapping[int, StatedNames],
+    renames: Sequence[Rename],
+) -> list[Alias]:
+    """Return a symlink of each of the tables that had one name, as far as they state it."""
+    if not any(id_ in stated or id_ in taken_back for id_ in tables):
+        return [alias]  # it is no facet's
+    links = []
+    for id_ in tables:
+        names = stated.get(id_)
+        if names is not None and alias.alias_id in names.ids:
+            links.append(Alias(id_, meaning_at(names.at, alias.alias_id, renames), alias.type))
+    return links
+
+
+def renames_in(aliases: Iterable[Alias]) -> list[Rename]:
+    """Return the renames that aliases state, the earliest first."""
+    names: dict[int, Alias] = {}
+    formers: list[Alias] = []
     for alias in aliases:
         if alias.type == UNTIL:
-            names[alias.dataset_id] = alias.alias_id
+            names[alias.dataset_id] = alias
         elif alias.type == FORMER:
-            links.append(alias)
-    former_names = [
-        FormerName(link.alias_id, names[link.alias_id], link.dataset_id, link.at)
-        for link in links
-        if link.alias_id in names
-    ]
-    return sorted(former_names, key=lambda former: (former.until, former.former_id))
+            formers.append(alias)
+    renames = []
+    for former in formers:
+        until = names.get(former.alias_id)
+        if until is not None:
+            ids = former.alias_id, until.alias_id, former.dataset_id
+            renames.append(Rename(former.at, *ids, apart=until.at == APART))
+    return sorted(renames)
 
 
-def _meant_at(moment: int, name_id: int, former_names: Iterable[FormerName]) -> int:
-    """Return the dataset that a name meant at a moment."""
-    for former in former_names:
-        if former.name_id == name_id and moment < former.until:
-            return former.former_id
+def meaning_at(moment: int, name_id: int, renames: Iterable[Rename]) -> int:
+    """Return the dataset that a name meant at a moment; the renames are apart and in order."""
+    for rename in renames:
+        if rename.name_id == name_id and moment < rename.at:
+            return rename.former_id
     return name_id
 
 
-def aliases_used_again(aliases: Collection[Alias], written: Mapping[int, int]) -> list[Alias]:
-    """Return the renames whose former name was used again.
+def ids_that_state(aliases: Iterable[Alias]) -> set[int]:
+    """Return the datasets whose symlinks facets tell which tables have names before renames."""
+    renames = renames_in(aliases)
+    names = {rename.name_id for rename in renames}
+    ids = {rename.former_id for rename in renames if rename.apart}
+    for alias in aliases if names else ():
+        is_symlink = alias.type not in OF_RENAMES | NO_EVENTS
+        if is_symlink and not names.isdisjoint(alias[:2]):
+            ids.add(alias.dataset_id)
+    return ids
 
-    It was written, a table that is called so now was, or another table was renamed from it later.
+
+def used_again(
+    aliases: Collection[Alias], written: Mapping[int, int], stated: Mapping[int, StatedNames]
+) -> list[Rename]:
+    """Return the renames after which another table had the name, and that are not apart yet.
+
+    written: when each dataset was last written. The name was written, or a table that states it
+    was; or a table was renamed to it, or another one from it.
     """
-    renames: dict[int, list[Alias]] = {}
+    renames: dict[int, list[Rename]] = {}
+    for rename in renames_in(aliases):
+        renames.setdefault(rename.name_id, []).append(rename)
+    last_use = {name_id: written.get(name_id, NEVER) for name_id in renames}
     for alias in aliases:
-        if alias.type == RENAMED:
-            renames.setdefault(alias.alias_id, []).append(alias)
-    users = {name: {name} for name in renames}
-    for alias in aliases:
-        if alias.alias_id in renames and alias.type not in (RENAMED, FORMER, UNTIL):
-            users[alias.alias_id].add(alias.dataset_id)
-    used_again = []
-    for name, moves in renames.items():
-        users[name] -= {move.dataset_id for move in moves}
-        last_use = max([move.at for move in moves] + [written.get(id_, 0) for id_ in users[name]])
-        used_again += [move for move in moves if move.at < last_use]
-    return used_again
+        if alias.type == RENAMED and alias.dataset_id in last_use:
+            last_use[alias.dataset_id] = max(last_use[alias.dataset_id], alias.at)
+        moves = renames.get(alias.alias_id)
+        if moves is None or alias.type in OF_RENAMES:
+            continue
+        if all(alias.dataset_id != move.dataset_id for move in moves):
+            used_at = _last_use(alias, written, stated)
+            last_use[alias.alias_id] = max(last_use[alias.alias_id], used_at)
+    again = []
+    for name_id, moves in renames.items():
+        for move in moves:
+            others = [other.at for other in moves if other.dataset_id != move.dataset_id]
+            if not move.apart and move.at < max([last_use[name_id], *others]):
+                again.append(move)
+    return again
+
+
+def _last_use(alias: Alias, written: Mapping[int, int], stated: Mapping[int, StatedNames]) -> int:
+    """Return when the dataset was last written and had its other name."""
+    names = stated.get(alias.dataset_id)
+    written_at = written.get(alias.dataset_id, NEVER)
+    if alias.type in NO_EVENTS or names is None:
+        return written_at
+    return min(written_at, names.at) if alias.alias_id in names.ids else NEVER
 
 
 def labels_of(names: Collection[Name], aliases: Collection[Alias]) -> dict[int, Label]:

@@ -26,11 +26,13 @@ from strandline.core.changes.rows import (
     DatasetSeen,
 )
 from strandline.core.changes.snapshot_claims import SnapshotClaim, claim_of
-from strandline.core.identity import RENAMED
+from strandline.core.identity import FORMER, RENAMED, UNTIL
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage.facets import DATASET, NO_FACETS, Facet, Facets, content_hash
 from strandline.core.openlineage.names import (
     bare,
+    former_name,
+    id_of,
     is_object_store,
     is_of_a_session,
     is_whole_name,
@@ -82,10 +84,16 @@ class NamedBefore(NamedTuple):
         """Return the name before as an alias up to this moment; None if it is the same name."""
         if self.before.id == self.dataset.id:
             return None
-        alias = DatasetAlias(self.dataset.id, self.before.id, RENAMED, at)
-        return AliasSet(
-            alias.dataset_id, content_hash(repr(alias).encode()), (alias,), (self.before,)
+        id_, before = self.dataset.id, self.before
+        names = (before.namespace, before.name), (self.dataset.namespace, self.dataset.name)
+        former_id = id_of("dataset", *former_name(*names, at))
+        aliases = (
+            DatasetAlias(id_, before.id, RENAMED, at),
+            DatasetAlias(id_, former_id, FORMER, at),
+            DatasetAlias(former_id, before.id, UNTIL),
         )
+        hash_ = content_hash(repr(aliases).encode())
+        return AliasSet(id_, hash_, aliases, (before, self.dataset))
 
 
 def is_rename(change: object) -> bool:
@@ -166,17 +174,18 @@ def _described(
     part = part_read(name, facets) if read else None
     is_iceberg = part not in (None, FEED, CHANGES)
     dataset = memory.dataset(namespace, name, iceberg=is_iceberg, streamed=streamed)
-    others = _other_names(facets, namespace)
+    others = other_names(facets, namespace)
     if part is not None:
         others = [(space, without(other, part), type_) for space, other, type_ in others]
         facets = _of_the_table(facets, part)
     if part == CHANGES:
         # A name of its own, so that the table's names can be taken out of events by their own.
         others.append((namespace, without(name, part), "LOCATION"))
-    return DescribedDataset(dataset, facets, _aliases(memory, dataset.id, others), redacted)
+    now = memory.now.dataset(namespace, name, iceberg=is_iceberg, streamed=streamed)
+    return DescribedDataset(dataset, facets, _aliases(memory.now, now.id, others), redacted)
 
 
-def _other_names(facets: Facets, namespace: str) -> list[OtherName]:
+def other_names(facets: Facets, namespace: str) -> list[OtherName]:
     """Return the other names of a dataset in this namespace."""
     symlinks: f.Symlinks | None = facets.value("symlinks") or facets.value("symlink")
     names = []

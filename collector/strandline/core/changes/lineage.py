@@ -128,7 +128,7 @@ def _lineage(memory: Memory, content: _Content) -> JobLineage:
     stands_alone = kind.is_complete_snapshot
     edges = list(edges_of(memory, sources, sinks, declared, facets, stands_alone=stands_alone))
     uses = [*sources, *sinks]
-    uses += _declared_beside(declared, uses, owns)
+    uses += _declared_beside(memory, declared, uses, owns)
 
     has_datasets = bool(content.inputs or content.outputs)
     # An RDD's job without datasets is a part of a statement that reports itself.
@@ -178,14 +178,14 @@ def _before(memory: Memory, output: DatasetUse) -> list[DatasetUse]:
 
 
 def _declared_beside(
-    declared: Declared, uses: Iterable[DatasetUse], owns: Owns
+    memory: Memory, declared: Declared, uses: Iterable[DatasetUse], owns: Owns
 ) -> list[DatasetUse]:
     """Return the declared datasets that are not among these uses, under any name."""
     used = set()
     for use in uses:
         used.add((use.direction, use.dataset.id))
-        if use.aliases is not None:
-            used |= {(use.direction, alias.alias_id) for alias in use.aliases.aliases}
+        for other in use.aliases.mentions if use.aliases is not None else ():
+            used.add((use.direction, memory.dataset(other.namespace, other.name).id))
     beside = []
     for direction, datasets in ((SOURCE, declared.sources), (SINK, declared.sinks)):
         for dataset in datasets.values():

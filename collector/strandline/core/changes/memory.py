@@ -136,12 +136,11 @@ class Memory:
         A name before a rename means what was renamed, whenever the event came.
         """
         called: dict[DatasetName, DatasetName] = {}
-        for before in self.names_before or ():
-            if (before.name, before.renamed_to) in renames:
+        for before in reversed(self.names_before or ()):
+            if before.until < moment:
+                break
+            if moment < before.until or (before.name, before.renamed_to) in renames:
                 called[before.name] = before.stored
-        for before in self.names_before or ():
-            if moment < before.until:
-                called.setdefault(before.name, before.stored)
         if not called:
             return self
         if self._past is None or self._past._called != called:

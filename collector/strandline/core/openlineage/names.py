@@ -16,6 +16,7 @@ from urllib.parse import quote
 from uuid import UUID
 
 from strandline.core.job_families import pattern_of
+from strandline.core.openlineage.times import moment_of
 from strandline.core.redaction.text import redact_text
 
 # Schemes whose names are tables: database.table or catalog.database.table.
@@ -181,15 +182,16 @@ def shortened(name: str, longest: int = LONGEST_NAME) -> str:
     return f"{name[:800]}~{id_of('text', name):016x}"
 
 
-def former_name(name: tuple[str, str], renamed_to: tuple[str, str]) -> tuple[str, str]:
-    """Return namespace and name of what a name meant until its table was renamed.
+def former_name(name: tuple[str, str], renamed_to: tuple[str, str], at: int) -> tuple[str, str]:
+    """Return namespace and name of what a name meant until its table was renamed at this moment.
 
-    >>> former_name(("hive", "bank.a"), ("hive", "bank.b"))
-    ('hive', 'bank.a (renamed to bank.b)')
+    >>> former_name(("hive", "bank.a"), ("hive", "bank.b"), 1_500_000)
+    ('hive', 'bank.a (renamed to bank.b at 1970-01-01T00:00:01.500000+00:00)')
     """
     namespace, new_name = renamed_to
     shown = new_name if namespace == name[0] else f"{namespace}:{new_name}"
-    return name[0], shortened(f"{name[1]} (renamed to {shown})")
+    renamed = f"renamed to {shown} at {moment_of(at).isoformat()}"
+    return name[0], shortened(f"{name[1]} ({renamed})")
 
 
 def naming_of(patterns: Sequence[str], families: Iterable[tuple[str, str]] = frozenset()) -> Naming:

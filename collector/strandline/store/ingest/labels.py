@@ -10,24 +10,32 @@ from functools import cache, partial
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, text
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select, text
 
 from strandline.core.changes.compact import Rows
+from strandline.core.changes.datasets import other_names
 from strandline.core.changes.extraction import SINK
-from strandline.core.changes.rows import DatasetAlias, DatasetSeen, JobRelation
+from strandline.core.changes.memory import Memory
+from strandline.core.changes.rows import DatasetAlias, DatasetSeen
 from strandline.core.identity import (
+    APART,
+    OF_RENAMES,
     RENAMED,
+    UNTIL,
     Alias,
     Label,
     Name,
-    aliases_used_again,
+    Rename,
+    StatedNames,
     believed,
+    ids_that_state,
     labels_of,
+    used_again,
 )
-from strandline.core.openlineage.facets import DATASET, Catalog
+from strandline.core.openlineage.facets import DATASET, Catalog, Facets
 from strandline.core.openlineage.names import TableName, place_id
+from strandline.store.graph.news import note_renamed
 from strandline.store.ingest.first_labels import label_first, labelled_otherwise
-from strandline.store.lineage.graph_log import note_renamed
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.schema.relation_tables import job_relations
 from strandline.store.search.changed_facets import NAMING, FacetPlace
@@ -35,6 +43,7 @@ from strandline.store.search.upkeep import index_renamed
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import any_value, facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import among, among_given
+from strandline.store.sql.shared_settings import agreed_naming
 from strandline.store.sql.upsert import unnested, values_of
 
 IDENTITY_LOCK = 0x6964_656E
@@ -49,10 +58,9 @@ def label(
 ) -> Iterator[None]:
     """Around applying rows: afterwards label again what they may have changed.
 
-    The lock is taken before any row's.
-
-    changed: the facets that say something else than what is stored. has_renames: whether the store
-    has renamed datasets, whose former names may be written again.
+    The lock is taken before any row's. changed: the facets that say something else than what is
+    stored. has_renames: whether the store has renamed datasets. Where several tables had a name,
+    the time of a facet counts as well.
     """
     ids = {
         id_
@@ -61,7 +69,7 @@ def label(
     }
     ids |= {place.entity_id for place in changed if (place.kind, place.key) in NAMING}
     if has_renames:
-        ids |= renamed_before(connection, rows)
+        ids |= names_of_several(connection, rows)
     first: list[DatasetSeen] = []
     if ids:
         lock(connection)
@@ -114,45 +122,66 @@ def believed_aliases(connection: Connection) -> list[Alias]:
 def _believed(
     connection: Connection, aliases: Sequence[Alias], ids: Collection[int] | None
 ) -> list[Alias]:
-    written = _last_written(connection, _users_of_former_names(aliases))
-    return believed(aliases, _taken_back(connection, ids), written)
+    return believed(aliases, _taken_back(connection, ids), _stated_names(connection, aliases))
 
 
-def used_again(connection: Connection, aliases: Sequence[Alias]) -> list[Alias]:
-    """Return the renames among these links whose former name was used again."""
-    written = _last_written(connection, _users_of_former_names(aliases))
-    return aliases_used_again(aliases, written)
-
-
-def _users_of_former_names(aliases: Sequence[Alias]) -> set[int]:
-    """Return the names that datasets had before a rename, and the datasets called so."""
-    before = {alias.alias_id for alias in aliases if alias.type == RENAMED}
-    return before | {alias.dataset_id for alias in aliases if alias.alias_id in before}
+def renames_used_again(connection: Connection, ids: Collection[int]) -> list[Rename]:
+    """Return the renames around these datasets whose former name another table had since."""
+    aliases = aliases_around(connection, ids)
+    written = _last_written(connection, {id_ for alias in aliases for id_ in alias[:2]})
+    return used_again(aliases, written, _stated_names(connection, aliases))
 
 
 def _last_written(connection: Connection, ids: Collection[int]) -> dict[int, int]:
     """Map each of these datasets to the last moment at which a run wrote it under this name."""
-    if not ids:
-        return {}
     of = job_relations.c
     query = select(of.dataset_id, func.max(of.at)).group_by(of.dataset_id)
     query = query.where(among(of.dataset_id, ids), of.direction == SINK, of.ran == 1)
     return {row.dataset_id: row[1] for row in connection.execute(query)}
 
 
+def _stated_names(connection: Connection, aliases: Sequence[Alias]) -> dict[int, StatedNames]:
+    """Map datasets to their names by their newest symlinks facets, where a name was renamed."""
+    ids = ids_that_state(aliases)
+    if not ids:
+        return {}
+    query = select(datasets.c.id, datasets.c.namespace).where(among(datasets.c.id, ids))
+    namespaces = {row.id: row.namespace for row in connection.execute(query)}
+    memory = Memory(agreed_naming(connection))
+    stated: dict[int, StatedNames] = {}
+    for key in ("symlink", "symlinks"):
+        for row in _newest(connection, key, ids):
+            if row.deleted or row.content is None or row.entity_id not in namespaces:
+                continue
+            facets = Facets({key: memory.facet(DATASET, key, expand(row.content))})
+            names = other_names(facets, namespaces[row.entity_id])
+            other_ids = frozenset([memory.dataset(space, name).id for space, name, _ in names])
+            stated[row.entity_id] = StatedNames(row.at, other_ids)
+    return stated
+
+
 def renamed_before(connection: Connection, rows: Rows) -> set[int]:
-    """Return the names that were moved away, and that the batch writes or a dataset called so."""
-    written = {
-        job_relation.dataset_id
-        for job_relation in rows.of(JobRelation)
-        if job_relation.direction == SINK
-    }
+    """Return the names before renames that the batch uses, or that a dataset of it is called."""
+    return _names_used(connection, rows, dataset_aliases.c.type == RENAMED)
+
+
+def names_of_several(connection: Connection, rows: Rows) -> set[int]:
+    """Return those of these names that several tables had."""
     links = dataset_aliases.c
-    called = dataset_aliases.alias("called")
-    names = select(called.c.alias_id).where(among(called.c.dataset_id, written))
-    used = or_(among(links.alias_id, written), links.alias_id.in_(names))
-    query = select(links.alias_id).where(links.type == RENAMED, used)
-    return set(connection.scalars(query)) if written else set()
+    return _names_used(connection, rows, and_(links.type == UNTIL, links.at == APART))
+
+
+def _names_used(connection: Connection, rows: Rows, which: ColumnElement[bool]) -> set[int]:
+    used = {dataset.id for dataset in rows.of(DatasetSeen) if dataset.first_at is not None}
+    used |= {alias.dataset_id for alias in rows.of(DatasetAlias)}
+    if not used:
+        return set()
+    links, called = dataset_aliases.c, dataset_aliases.alias("called")
+    names = select(called.c.alias_id).where(
+        among(called.c.dataset_id, used), called.c.type.not_in(OF_RENAMES)
+    )
+    is_used = or_(among(links.alias_id, used), links.alias_id.in_(names))
+    return set(connection.scalars(select(links.alias_id).where(which, is_used)))
 
 
 def _all_aliases(connection: Connection) -> list[Alias]:

@@ -19,20 +19,23 @@ from strandline.store.sql.table_pages import pages_of
 from strandline.store.sql.upsert import upsert
 
 RelationKey = tuple[int, int, int]  # job, direction, dataset
+Span = tuple[int, int]  # the first and the last moment, in microseconds
 
 
-def events_between(
-    connection: Connection, run_ids: Collection[int]
-) -> Iterator[tuple[Event, Stamp]]:
-    """Yield the stored events between the first and the newest event times of these runs.
-
-    Events of other runs are among them. Spans of time that no run touches are not read.
-    """
+def spans_of_runs(connection: Connection, run_ids: Collection[int]) -> list[Span]:
+    """Return the times between the first and the newest event of each of these runs."""
     times = select(runs.c.first_at, runs.c.newest_at).where(
         among(runs.c.id, run_ids), runs.c.first_at.is_not(None)
     )
+    return [(row.first_at, row.newest_at) for row in connection.execute(times)]
+
+
+def events_between(
+    connection: Connection, spans: Collection[Span]
+) -> Iterator[tuple[Event, Stamp]]:
+    """Yield the stored events of these spans of time; others are not read."""
     expansion = Expansion(connection)
-    for first_at, newest_at in _joined_spans([tuple(row) for row in connection.execute(times)]):
+    for first_at, newest_at in _joined_spans(spans):
         # No event is received an hour before its time or earlier (`Stamp.of`).
         query = select(raw_events).where(
             raw_events.c.received_at >= first_at - MOST_AHEAD,
@@ -45,13 +48,13 @@ def events_between(
                     yield event, Stamp.of(event.at, bytes(row.hash), row.received_at)
 
 
-def _joined_spans(spans: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
+def _joined_spans(spans: Collection[Span]) -> list[Span]:
     """Return spans of time without overlaps; those less than an hour apart are one.
 
     >>> _joined_spans([(5, 9), (1, 3), (10_000_000_000, 10_000_000_001)])
     [(1, 9), (10000000000, 10000000001)]
     """
-    joined: list[tuple[int, int]] = []
+    joined: list[Span] = []
     for first_at, newest_at in sorted(spans):
         if joined and first_at <= joined[-1][1] + MOST_AHEAD:
             joined[-1] = joined[-1][0], max(joined[-1][1], newest_at)

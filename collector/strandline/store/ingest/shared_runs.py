@@ -21,7 +21,7 @@ from strandline.core.changes.memory import Memory
 from strandline.core.changes.rows import ParentsSeen, RunSeen
 from strandline.core.openlineage.names import run_id_of
 from strandline.store.ingest.retention import keep_writers_out
-from strandline.store.ingest.runs_again import RelationKey, events_between
+from strandline.store.ingest.runs_again import RelationKey, events_between, spans_of_runs
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.schema.dataset_tables import facet_uses, facets
 from strandline.store.schema.relation_tables import (
@@ -135,7 +135,7 @@ def _take_again(connection: Connection, wanted: set[int], memory: Memory) -> _Ta
     They are looked for between the runs' first and newest event times.
     """
     again = _TakenAgain([], defaultdict(set), defaultdict(set))
-    for event, stamp in events_between(connection, wanted):
+    for event, stamp in events_between(connection, spans_of_runs(connection, wanted)):
         if event.run is None or event.job is None:
             continue
         run_id = run_id_of(event.run.run_id, event.job.namespace, event.job.name)

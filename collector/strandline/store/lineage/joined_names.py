@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, func, select
 
 from strandline.core.changes.memory import NameBefore
-from strandline.core.identity import BY_HAND, FORMER, PATTERN, RENAMED, SPELLING, UNTIL
+from strandline.core.identity import APART, BY_HAND, FORMER, PATTERN, RENAMED, SPELLING, UNTIL
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.pages import Key, Order
@@ -110,7 +110,7 @@ def names_before(connection: Connection) -> list[NameBefore]:
         .join(former, former.c.id == until.c.dataset_id)
         .join(name, name.c.id == until.c.alias_id)
         .join(renamed, renamed.c.id == link.c.dataset_id)
-        .where(until.c.type == UNTIL, link.c.type == FORMER)
+        .where(until.c.type == UNTIL, until.c.at == APART, link.c.type == FORMER)
     )
     return [
         NameBefore((row[0], row[1]), row[2], (row[3], row[4]), (row[5], row[6]))
