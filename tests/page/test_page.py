@@ -899,7 +899,18 @@ def test_a_dag_shows_its_tasks_on_one_axis(tab: Tab) -> None:
 
     names = page.locator(".gantt td:first-child").all_inner_texts()
 
-    assert names == ["nightly", "nightly.load_customers", "nightly.report", "nightly.margins"]
+    assert names == ["nightly", "└ load_customers", "└ report", "└ margins"]
+
+
+def test_names_below_a_run_are_not_broken_letter_by_letter(browser: Any, address: str) -> None:
+    for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
+        page = tab.open(f"/run?id={run_id('nightly')}")
+
+        lines = page.eval_on_selector_all(
+            ".gantt a",
+            "all => all.map(one => new Set([...one.getClientRects()].map(part => part.top)).size)",
+        )
+        assert max(lines) == 1
 
 
 def test_hostile_name_is_shown_as_text(tab: Tab) -> None:

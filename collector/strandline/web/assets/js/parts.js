@@ -69,11 +69,12 @@ export const Word = ({ of, children }) =>
   html`<a class="word" href=${`/words#${of}`}>${children}</a>`;
 export const wordHead = (of, text) => ({ show: html`<${Word} of=${of}>${text}<//>`, text });
 // Below its application a job's name is shown without the application's.
+export const nameBelow = (name, above) =>
+  above !== null && name.startsWith(`${above}.`) ? name.slice(above.length + 1) : name;
 export function JobLink({ of, below = null }) {
-  const isPart = below !== null && of.name.startsWith(`${below}.`);
-  const text = isPart ? of.name.slice(below.length + 1) : of.name;
+  const text = nameBelow(of.name, below);
   return html`<a href=${linkOf("job", of)} title=${
-    isPart ? `${of.namespace} ${of.name}` : of.namespace
+    text === of.name ? of.namespace : `${of.namespace} ${of.name}`
   }
     ><${Name} text=${text} /></a>`;
 }

@@ -10,6 +10,8 @@ import {
   Id,
   JobLink,
   Loaded,
+  Name,
+  nameBelow,
   NodeLink,
   NoMatch,
   NoneYet,
@@ -253,7 +255,9 @@ function Children({ run, below }) {
     }, in ${duration((end - begin) / 1000)}</h2><div class="panel scroll"><table class="gantt">
       <tbody>${all.map(
         (one) =>
-          html`<tr><td class="nowrap"><a href=${runLink(one)}>${one.job.name}</a></td><td>
+          html`<tr><td class="nowrap">${one !== run && html`<span class="dim">└ </span>`}<a
+            href=${runLink(one)} title=${one.job.name}><${Name}
+              text=${one === run ? one.job.name : nameBelow(one.job.name, run.job.name)} /></a></td><td>
             <${State} state=${one.state} /></td><td><div class="lane" title=${length(one)}>
             <span class=${kind[one.state] || ""} style=${lane(one)}></span></div></td>
             <td class="nowrap">${length(one)}</td></tr>`,
