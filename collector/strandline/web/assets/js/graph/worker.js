@@ -4,10 +4,10 @@ import { Graph, layout } from "../../vendor/dagre.mjs";
 const MARGIN = 24;
 const FRAME_PAD = 14;
 const FRAME_TITLE = 24;
-const TALLEST = 1300; // pixels; two windows
-const WIDEST_MAP = 2600;
+const LARGEST = { width: Infinity, height: 1300 }; // pixels: two windows high
+const LARGEST_MAP = { width: 2600, height: 1300 };
+const LARGEST_DENSE = { width: 1600, height: 850 }; // one window, at the smallest start
 const MOST_LINKS_A_BOX = 2; // with more, layers take seconds and are wider than any window
-const WIDEST_DENSE = 1600; // of a dense map's strongest lines in layers
 const COLUMN_GAP = 72;
 const GAP = { x: 44, y: 30 };
 const SHAPE = 2.2; // how much wider than high rows are
@@ -66,16 +66,25 @@ function sideOf({ x, y, width, height }, point) {
   return { x: isRight ? x + width : x - 2, y: y + height / 2 };
 }
 
-// A whole graph: layers from left to right, boxes inside their frames.
+// A whole graph: layers from left to right, boxes inside their frames. A map whose lines are too
+// many for that has the strongest line of each box in layers; what is still too large is in rows.
 function byLayers(boxes, links, frames) {
   const isMap = boxes.some(({ isPlace }) => isPlace);
-  if (!isMap || links.length <= MOST_LINKS_A_BOX * boxes.length)
-    return inLayers(boxes, links, frames, { widest: isMap ? WIDEST_MAP : Infinity, apart: 26 });
+  if (!isMap || links.length <= MOST_LINKS_A_BOX * boxes.length) {
+    const whole = inLayers(boxes, links, frames, 26);
+    if (fits(whole, isMap ? LARGEST_MAP : LARGEST)) return whole;
+    if (!isMap) return byRows(boxes, frames, whole.places);
+  }
   const strong = links.filter((link) => link.isStrongest);
-  return { ...inLayers(boxes, strong, frames, { widest: WIDEST_DENSE, apart: 10 }), isDense: true };
+  const layers = inLayers(boxes, strong, frames, 10);
+  const found = fits(layers, LARGEST_DENSE) ? layers : byRows(boxes, frames, layers.places);
+  return { ...found, isDense: true };
 }
 
-function inLayers(boxes, links, frames, { widest, apart }) {
+const fits = (one, most) => one.width <= most.width && one.height <= most.height;
+
+// `apart`: pixels between boxes above each other.
+function inLayers(boxes, links, frames, apart) {
   const graph = new Graph({ compound: true });
   graph.setGraph({
     rankdir: "LR",
@@ -101,8 +110,6 @@ function inLayers(boxes, links, frames, { widest, apart }) {
     const { x, y } = graph.node(id);
     places[id] = { x: x - width / 2, y: y - height / 2, width, height };
   }
-  if (graph.graph().width > widest || graph.graph().height > TALLEST)
-    return byRows(boxes, frames, places);
   const routes = {};
   for (const { source, target } of links) {
     const { points, x, y } = graph.edge(source, target);
@@ -181,7 +188,6 @@ function byRows(boxes, frames, order) {
     routes: {},
     width: whole.width,
     height: whole.height,
-    isDense: true,
   };
 }
 

@@ -340,10 +340,10 @@ const cutBy = (reason, depth) =>
 // How many lines of a dense map are drawn.
 function linesOf(picture) {
   const [all, drawn] = [picture.links.length, strongest(picture).size];
-  const of = drawn < all ? `${number(drawn)} of ` : "";
-  const rest =
-    drawn < all ? "the strongest of each box: point at one for all" : "point at a box for";
-  return `${of}${count(all, "line")} drawn, ${rest} its lines and their numbers of jobs.`;
+  if (drawn === all)
+    return `${count(all, "line")} drawn: point at a box for their numbers of jobs.`;
+  const lines = `${number(drawn)} of ${count(all, "line")} drawn`;
+  return `${lines}, the strongest of each box: point at one for the others.`;
 }
 
 function shownOf(of, whole, moment, past) {
