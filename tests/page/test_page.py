@@ -910,7 +910,7 @@ def test_names_below_a_run_are_not_broken_letter_by_letter(browser: Any, address
             ".gantt a",
             "all => all.map(one => new Set([...one.getClientRects()].map(part => part.top)).size)",
         )
-        assert max(lines) == 1
+        assert max(lines) <= 2  # of names of 6 to 16 letters
 
 
 def test_hostile_name_is_shown_as_text(tab: Tab) -> None:
