@@ -884,8 +884,45 @@ def test_exception_is_named_without_its_package_and_an_empty_namespace_as_none(
         page = tab.open("/")
         assert page.inner_text(".sentence") == "job sum failed: SparkException: no rate."
 
+        page = tab.open("/runs")
+        assert page.inner_text("td .dim.small") == "SparkException: no rate"
+
         page = tab.open("/tables")
         assert set(page.locator("td[data-label=namespace]").all_inner_texts()) == {"none"}
+
+
+def test_log_of_an_airflow_task_is_a_link(browser: Any, empty_address: str) -> None:
+    log = "http://airflow.example:8080/dags/nightly/grid?dag_run_id=scheduled__2026-11-30&task_id=sum&tab=logs"
+    airflow = {"task": {"task_id": "sum"}, "taskInstance": {"try_number": 1, "log_url": log}}
+    facets = {"airflow": {"_producer": "page", "_schemaURL": "page", **airflow}}
+    event = World(datetime.now(UTC)).event("COMPLETE", 60, "nightly.sum", run_facets=facets)
+    for tab in tab_of(browser, empty_address):
+        tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+        tab.page.context.route(
+            "http://airflow.example:8080/**", lambda route: route.fulfill(body="the log")
+        )
+
+        page = tab.open(f"/run?id={run_id('nightly.sum')}")
+        with page.expect_popup() as opened:
+            page.click("text=log of this run")
+
+        opened.value.wait_for_load_state()
+        assert (opened.value.url, opened.value.inner_text("body")) == (log, "the log")
+
+
+def test_lineage_of_a_job_says_what_it_reads_and_writes(tab: Tab) -> None:
+    page = tab.open("/job?namespace=shop&name=shop_jobs.refunds&tab=lineage")
+
+    assert page.locator("main h2").all_inner_texts() == ["Reads", "Writes"]
+    heads = [one.lower() for one in page.locator("thead th").all_inner_texts()]
+    assert heads == ["name", "known from", "last seen"] * 2  # tables have no state
+
+
+def test_comparing_in_an_empty_store_says_how_to_begin(browser: Any, empty_address: str) -> None:
+    for tab in tab_of(browser, empty_address):
+        page = tab.open("/compare")
+
+        page.wait_for_selector(".note:has-text('No tables yet') a:text-is('How to send it')")
 
 
 def test_failed_run_shows_its_reason(tab: Tab) -> None:

@@ -7,7 +7,8 @@ from strandline.alerts.conditions import store_troubles
 from strandline.store.catalog.details import job_detail, run_detail
 from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.gauges import run_counts
-from strandline.store.catalog.lists import jobs_page, runs_page
+from strandline.store.catalog.lists import jobs_page
+from strandline.store.catalog.runs import runs_page
 from strandline.store.lineage.failures import first_line
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.table_lineage import Question, lineage_of

@@ -8,8 +8,7 @@ from sqlalchemy import Engine
 from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.details import job_detail
-from strandline.store.catalog.newest_writes import newest_writes
-from strandline.store.catalog.past_writes import past_writes
+from strandline.store.catalog.writes import newest_writes
 from strandline.store.lineage.dropped import dropped_at
 from strandline.store.lineage.lookup import job_of
 from strandline.store.lineage.run_state import View
@@ -35,7 +34,7 @@ def last_writers(engine: Engine) -> list[str]:
     with engine.connect() as connection:
         listed = rows(connection, "SELECT id FROM datasets WHERE name = 'bank.b'")
         ids = [id_ for (id_,) in listed]
-        found = newest_writes(connection, ids, NOW), past_writes(connection, ids, NOW)
+        found = [newest_writes(connection, ids, View(NOW, past=past)) for past in (False, True)]
     return [writes[B_ID].run.run_id for writes in found if B_ID in writes]
 
 

@@ -9,8 +9,7 @@ from sqlalchemy import Engine
 from strandline.core.access.granted import EVERYTHING
 from strandline.core.openlineage.times import micros_of
 from strandline.errors import AmbiguousError, NotFoundError
-from strandline.store.catalog.event_filters import event_filter
-from strandline.store.catalog.received import CURSOR, events_page
+from strandline.store.catalog.received import CURSOR, event_filter, events_page
 from strandline.store.sql.pages import decode_cursor
 from worlds.builders import NOON, QUERY, Json, dataset, event, parent, rows, run_id, store, symlink
 

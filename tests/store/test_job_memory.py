@@ -16,9 +16,9 @@ from fixtures.sqlite_first import database_url, own_database_url  # noqa: F401 -
 from store.test_any_order import CUTS, FOLDED, Arrival, fixture, histories
 from strandline.runtime import job_memory
 from strandline.runtime.job_memory import JobMemory
-from strandline.store.graph import news
 from strandline.store.ingest import take as taking
 from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.lineage import graph_log
 from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.sql.engine import reading
@@ -99,9 +99,9 @@ def nothing(*_: Any) -> None:
     """Note nothing."""
 
 
-def without_runs(connection: Connection, found: Sequence[news.GraphNews]) -> news.Changed:
+def without_runs(connection: Connection, found: Sequence[graph_log.GraphNews]) -> graph_log.Changed:
     """Return no changes."""
-    return news.Changed()
+    return graph_log.Changed()
 
 
 def a_child_fails(engine: Engine) -> Iterator[str]:

@@ -10,9 +10,8 @@ from fixtures.sqlite_first import database_url  # noqa: F401 - PostgreSQL is slo
 from store.test_tables_behind_views import through
 from strandline.core.access.granted import Access
 from strandline.runtime.job_memory import LINK_BYTES, JobMemory
-from strandline.store.graph import news
 from strandline.store.ingest.take import Caches, Record, take
-from strandline.store.lineage import known_jobs
+from strandline.store.lineage import graph_log, known_jobs
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
@@ -66,12 +65,12 @@ def test_following_by_the_greatest_number_misses_it(
     postgres_engine: Engine, memory: JobMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Negative control: the transaction that commits late is missed."""
-    greatest = news._LOOK["postgresql"].replace("pg_snapshot_xmin", "pg_snapshot_xmax")
-    monkeypatch.setitem(news._LOOK, "postgresql", greatest)
-    news._statement.cache_clear()
+    greatest = graph_log._LOOK["postgresql"].replace("pg_snapshot_xmin", "pg_snapshot_xmax")
+    monkeypatch.setitem(graph_log._LOOK, "postgresql", greatest)
+    graph_log._statement.cache_clear()
     with pytest.raises(AssertionError):
         test_transaction_committed_out_of_order_is_not_missed(postgres_engine, memory)
-    news._statement.cache_clear()
+    graph_log._statement.cache_clear()
 
 
 def test_job_read_again_comes_from_memory_until_it_changes(
@@ -205,7 +204,7 @@ def test_reader_that_missed_pruned_changes_starts_empty(
     fill(followed, [run("COMPLETE", 2, "load", ["a"], ["c"], run_id="2")])
     with followed.begin() as connection:
         connection.execute(graph_news.update().values(at=0))
-        news.prune(connection)
+        graph_log.prune(connection)
         assert connection.scalar(select(func.count()).select_from(graph_news)) == 0
 
     assert different(followed, memory) == ""

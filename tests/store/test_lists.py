@@ -14,7 +14,8 @@ from strandline.core.openlineage.times import micros_of
 from strandline.errors import NotFoundError
 from strandline.store.catalog.details import dataset_detail
 from strandline.store.catalog.filters import ALL, Filter, states_called
-from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
+from strandline.store.catalog.lists import datasets_page, jobs_page
+from strandline.store.catalog.runs import runs_page
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
 from strandline.store.marquez.names import namespaces_page

@@ -13,8 +13,7 @@ from strandline.core.access.granted import EVERYTHING
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
 from strandline.errors import RefusedError
-from strandline.store.catalog.event_filters import event_filter
-from strandline.store.catalog.received import events_page
+from strandline.store.catalog.received import event_filter, events_page
 from strandline.store.forgetting.forget import Requester, Subject, forget
 from strandline.store.ingest.labels import relabel
 from strandline.store.lineage.lookup import node_called

@@ -39,7 +39,7 @@ def hierarchy() -> list[Json]:
 def owners(engine: Engine) -> dict[str, list[str]]:
     names = {id_of("job", "tests", name): name for name in ("dag", "app", "owned_app", "alone")}
     with reading(engine).connect() as connection:
-        return {names[job]: found for job, found in owners_of_jobs(connection, names).items()}
+        return {names[job]: found or [] for job, found in owners_of_jobs(connection, names).items()}
 
 
 def test_job_without_owners_has_those_of_its_nearest_parent(engine: Engine) -> None:

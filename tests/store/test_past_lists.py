@@ -11,7 +11,8 @@ from fixtures.sqlite_first import database_url, own_database_url  # noqa: F401 -
 from strandline.core.openlineage.times import micros_of
 from strandline.errors import QuestionError
 from strandline.store.catalog.filters import Filter, states_called
-from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
+from strandline.store.catalog.lists import datasets_page, jobs_page
+from strandline.store.catalog.runs import runs_page
 from strandline.store.sql.pages import decode_cursor
 from worlds.builders import NOON, Json, batch, dataset, event, parent, run_id, store, symlink
 

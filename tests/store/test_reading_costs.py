@@ -10,8 +10,7 @@ from sqlalchemy import Connection, Engine, event, select
 
 from strandline.alerts.conditions import store_troubles
 from strandline.core.walk import Direction
-from strandline.store.catalog.lists import runs_called
-from strandline.store.catalog.newest_runs import newest_run_ids
+from strandline.store.catalog.runs import newest_run_ids, runs_called
 from strandline.store.ingest.take import Record
 from strandline.store.lineage import job_steps, known_jobs
 from strandline.store.lineage.column_lineage import column_lineage_of

@@ -13,7 +13,8 @@ from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
 from strandline.store.catalog.details import job_detail
 from strandline.store.catalog.filters import Filter
-from strandline.store.catalog.lists import jobs_page, runs_page
+from strandline.store.catalog.lists import jobs_page
+from strandline.store.catalog.runs import runs_page
 from strandline.store.catalog.search import search_page
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import node_called

@@ -10,8 +10,7 @@ from strandline.core.openlineage.run_states import LOST, NAMES
 from strandline.store.catalog.details import job_detail
 from strandline.store.catalog.filters import ALL
 from strandline.store.catalog.lists import datasets_page
-from strandline.store.catalog.newest_writes import newest_writes
-from strandline.store.catalog.past_writes import past_writes
+from strandline.store.catalog.writes import newest_writes
 from strandline.store.ingest.take import Record
 from strandline.store.lineage.last_runs import sightings_of
 from strandline.store.lineage.lookup import node_called
@@ -246,8 +245,8 @@ def test_last_write_of_a_table_is_none_that_only_altered_it(engine: Engine, job:
     now = view("2026-11-20T12:10:00Z").at
     with reader(engine) as connection:
         table = node_called(connection, "dataset:db:t").id
-        writes = newest_writes(connection, [table], now)
-        past = past_writes(connection, [table], now)
+        writes = newest_writes(connection, [table], View(now))
+        past = newest_writes(connection, [table], View(now, past=True))
         listed = datasets_page(connection, ALL, now, 10, None)["items"]
         detail = job_detail(connection, node_called(connection, f"job:ns:{job}"), now)
         graph = run_graph(connection, {"runId": "report-3", "depth": 1}, View(now))

@@ -12,7 +12,7 @@ from strandline.cli.commands.lists import RUN_COLUMNS
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.details import job_detail
 from strandline.store.catalog.filters import Filter
-from strandline.store.catalog.lists import SHARED_RUN_ID, runs_page
+from strandline.store.catalog.runs import SHARED_RUN_ID, runs_page
 from strandline.store.ingest.take import Caches
 from strandline.store.lineage.lookup import job_of
 from worlds.builders import dataset, event, parent, rows, store

@@ -9,7 +9,8 @@ from fixtures.stores import SQLITE_FIRST
 from strandline.core.changes.edges import edges_in
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.filters import Filter
-from strandline.store.catalog.lists import jobs_page, runs_page
+from strandline.store.catalog.lists import jobs_page
+from strandline.store.catalog.runs import runs_page
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import Question, lineage_of

@@ -8,8 +8,8 @@ from strandline.core.access.granted import Access
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.filters import ALL, Filter
 from strandline.store.catalog.gauges import DAY, run_counts
-from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
-from strandline.store.catalog.totals import count_datasets, count_jobs
+from strandline.store.catalog.lists import count_datasets, count_jobs, datasets_page, jobs_page
+from strandline.store.catalog.runs import runs_page
 from strandline.store.sql.engine import reading
 from strandline.store.sql.narrowed import narrowed
 from worlds.builders import NOON, Json, dataset, event, job_event, parent, store

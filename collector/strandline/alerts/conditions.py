@@ -122,7 +122,7 @@ def _of_table(connection: Connection, table_trouble: TableTrouble, label: str) -
 def owners_of(connection: Connection, job: Job) -> list[str]:
     """Return the owners of a job, or of its nearest parent that has some."""
     id_ = id_of("job", *job)
-    return owners_of_jobs(connection, [id_]).get(id_, [])
+    return owners_of_jobs(connection, [id_]).get(id_) or []
 
 
 def _looked_at_since(connection: Connection, now: float) -> int:

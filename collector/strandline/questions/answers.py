@@ -25,12 +25,11 @@ from strandline.questions.received import EventsQuery, RejectedQuery
 from strandline.questions.version_answers import delays, version_of
 from strandline.questions.versions import DelaysQuery, Versions
 from strandline.store.catalog import lists
-from strandline.store.catalog.event_filters import event_filter
 from strandline.store.catalog.filters import Filter
-from strandline.store.catalog.received import event_answer, events_page
+from strandline.store.catalog.received import event_answer, event_filter, events_page
 from strandline.store.catalog.rejections import rejection_kinds
+from strandline.store.catalog.runs import runs_page
 from strandline.store.catalog.search import search_page
-from strandline.store.catalog.totals import count_datasets, count_jobs
 from strandline.store.ingest.archived import archived_answer
 from strandline.store.lineage.lookup import Node, dataset_of, job_called, job_of
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
@@ -59,7 +58,7 @@ def datasets(reader: Reader, query: NodeListQuery) -> Answer:
     with reader.connected() as connection:
         page = lists.datasets_page(connection, filters, reader.micros, query.limit, query.cursor)
         if _has_total(page, query, filters):
-            page["total"] = count_datasets(connection, query.namespace)
+            page["total"] = lists.count_datasets(connection, query.namespace)
     with reader.follower.question(reader.access) as (connection, model):
         lists.add_lags(connection, model, page, filters, reader.now.timestamp())
     return page
@@ -71,7 +70,7 @@ def jobs(reader: Reader, query: NodeListQuery) -> Answer:
     with reader.connected() as connection:
         page = lists.jobs_page(connection, filters, reader.micros, query.limit, query.cursor)
         if _has_total(page, query, filters):
-            page["total"] = count_jobs(connection, query.namespace)
+            page["total"] = lists.count_jobs(connection, query.namespace)
         return page
 
 
@@ -80,7 +79,7 @@ def runs(reader: Reader, query: RunListQuery) -> Answer:
     filters = _filter(query, reader)
     with reader.connected() as connection:
         job = job_asked(connection, query)
-        return lists.runs_page(
+        return runs_page(
             connection,
             job,
             filters,

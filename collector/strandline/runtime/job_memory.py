@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from strandline.store.graph.news import PRUNED, LogLook, LogPlace, around, is_written, look
+from strandline.store.lineage.graph_log import PRUNED, LogLook, LogPlace, around, is_written, look
 from strandline.store.lineage.known_jobs import KnownJob
 from strandline.store.lineage.run_state import View
 from strandline.store.sql.narrowed import access_of

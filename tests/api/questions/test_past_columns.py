@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from strandline.errors import NotFoundError
 from strandline.store.lineage import column_lineage
-from strandline.store.questions import past_columns, schemas
+from strandline.store.questions import schemas
 from strandline.store.questions.asked import ANSWERS
 from worlds.scenarios.bank import FACET
 from worlds.scenarios.plain import columns, dataset, run
@@ -97,7 +97,7 @@ def test_past_columns_are_those_that_existed_then(filled: Engine) -> None:
 def test_single_column_query_reads_more_events_than_a_query_for_all(
     filled: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(past_columns, "MOST_READ_FOR_ALL", 1)  # which is of the other job
+    monkeypatch.setattr(schemas, "MOST_READ_FOR_ALL", 1)  # which is of the other job
 
     shown = asked(filled, "/lineage", 15)["nodes"]
 

@@ -15,7 +15,8 @@ from store.recordings.conftest import Heard, events_of
 from store.recordings.test_recorded_past import NAMES, OTHER_NAMES
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.filters import Filter
-from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
+from strandline.store.catalog.lists import datasets_page, jobs_page
+from strandline.store.catalog.runs import runs_page
 from strandline.store.lineage.lookup import node_text
 from worlds.builders import Json
 

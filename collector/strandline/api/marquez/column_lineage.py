@@ -20,11 +20,11 @@ from strandline.core.walk import Direction
 from strandline.errors import NotFoundError
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.known_jobs import KnownJobs
-from strandline.store.lineage.lookup import Node, node_text
+from strandline.store.lineage.lookup import Node, names_of_datasets, node_text
 from strandline.store.lineage.relations import with_known_runs
 from strandline.store.lineage.run_state import iso
 from strandline.store.lineage.table_lineage import Question, jobs_for
-from strandline.store.marquez.datasets import groups_of, node_of_row, rows_of
+from strandline.store.marquez.datasets import node_of_row, rows_of
 from strandline.store.marquez.facet_values import facet_values
 
 KIND = "datasetField:"
@@ -163,7 +163,7 @@ def _node(id_: str, names: tuple[str, str, str], inputs: list[Answer], kind: str
 def _types(connection: Connection, nodes: Mapping[str, Answer]) -> dict[str, str | None]:
     """Return the type of each column that its dataset's schema names."""
     owners = {id_: id_of("dataset", node["namespace"], node["name"]) for id_, node in nodes.items()}
-    groups = groups_of(connection, set(owners.values()))
+    groups = names_of_datasets(connection, set(owners.values()))
     schemas = facet_values(connection, DATASET, groups, ("schema",))
     typed = {
         (owner, field.get("name")): field.get("type")

@@ -15,10 +15,10 @@ from strandline.api.marquez.shapes.datasets import called, dataset_answers
 from strandline.api.marquez.shapes.jobs import job_answers
 from strandline.core.openlineage.names import Naming, id_of
 from strandline.errors import NotFoundError
-from strandline.store.lineage.lookup import Node, node_of, node_text
+from strandline.store.lineage.lookup import Node, names_of_datasets, node_of, node_text
 from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
-from strandline.store.marquez.datasets import groups_of, rows_of
+from strandline.store.marquez.datasets import rows_of
 from strandline.store.marquez.jobs import job_rows
 from strandline.store.marquez.runs import version_id
 from strandline.store.marquez.versions import version_called
@@ -82,7 +82,7 @@ def start_of(connection: Connection, text: str, now: int) -> Start:
 def _asked_name(connection: Connection, node: Node, text: str) -> tuple[str, str]:
     """Namespace and name in a nodeId: the split at which it is one of the node's names."""
     rest = text.partition(":")[2]
-    own_names = groups_of(connection, [node.id]) if node.kind == "dataset" else {}
+    own_names = names_of_datasets(connection, [node.id]) if node.kind == "dataset" else {}
     for colon in [match.start() for match in re.finditer(":", rest)] if own_names else ():
         pair = rest[:colon], rest[colon + 1 :]
         if id_of("dataset", *Naming().name_of(*pair)) in own_names:

@@ -12,10 +12,10 @@ from strandline.api.marquez.parameters import JSON, Depth, marquez_router
 from strandline.api.marquez.shapes.times import STATES, time_or_none
 from strandline.core.openlineage.names import id_of
 from strandline.questions.parameters import Query, Word
-from strandline.store.catalog.run_lineage import Input, RunInputs, names_of_runs, upstream_runs
-from strandline.store.catalog.runs_called import run_called
+from strandline.store.catalog.runs import run_called
 from strandline.store.lineage.run_state import run_state
 from strandline.store.marquez.runs import version_id
+from strandline.store.questions.run_graph import Input, RunInputs, names_of_runs, upstream_runs
 
 router = marquez_router()
 

@@ -24,7 +24,7 @@ from strandline.core.openlineage.facets import DATASET
 from strandline.core.openlineage.facets import JOB as OF_JOB
 from strandline.core.openlineage.facets import RUN as OF_RUN
 from strandline.questions.parameters import Query
-from strandline.store.catalog.runs_called import run_called, runs_by_id
+from strandline.store.catalog.runs import run_called, runs_by_id
 from strandline.store.lineage.facets import merged_facets
 from strandline.store.marquez.jobs import job_row, runs_of_job
 from strandline.store.marquez.runs import stated_ends

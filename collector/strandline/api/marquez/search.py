@@ -18,11 +18,10 @@ from strandline.core.openlineage.facets import DATASET, RUN
 from strandline.core.openlineage.facets import JOB as OF_JOB
 from strandline.core.openlineage.names import id_of
 from strandline.questions.parameters import Query, Text
-from strandline.store.catalog.newest_runs import newest_run_ids
-from strandline.store.catalog.newest_writes import newest_writes
-from strandline.store.catalog.runs_called import runs_by_id
+from strandline.store.catalog.runs import newest_run_ids, runs_by_id
 from strandline.store.catalog.search import search_page
-from strandline.store.lineage.run_state import run_state
+from strandline.store.catalog.writes import newest_writes
+from strandline.store.lineage.run_state import View, run_state
 from strandline.store.marquez.datasets import rows_of
 from strandline.store.marquez.facet_values import all_facets
 from strandline.store.marquez.jobs import job_rows
@@ -199,7 +198,7 @@ def _newest_runs(
 ) -> dict[int, dict[str, Any]]:
     """Return the last run of each job, or the one that wrote each dataset last."""
     if kind == "dataset":
-        writes = newest_writes(connection, [row.id for row in rows], now).items()
+        writes = newest_writes(connection, [row.id for row in rows], View(now)).items()
         return {
             id_: {"run_id": write.run.run_id, "eventType": write.run.state, "row": 0}
             for id_, write in writes

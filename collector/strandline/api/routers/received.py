@@ -14,10 +14,7 @@ from strandline.api.http.route import Route, refused
 from strandline.api.http.session import ReadSession, WholeSession
 from strandline.questions import answers
 from strandline.questions.received import EventsQuery, ReceivedQuery, RejectedQuery
-from strandline.store.catalog.received import (
-    dead_letters_page,
-    unread_page,
-)
+from strandline.store.catalog.rejections import dead_letters_page, unread_page
 from strandline.store.ingest.refused import refused_page
 from strandline.store.sql.engine import read_from
 

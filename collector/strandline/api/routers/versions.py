@@ -36,10 +36,9 @@ from strandline.errors import (
 from strandline.questions.parameters import Word
 from strandline.questions.version_answers import Version, tables_of, version_of
 from strandline.questions.versions import Compared, Renewal, Versions
-from strandline.store.catalog.newest_snapshots import newest_snapshot_rows
 from strandline.store.lineage.lookup import dataset_of, labels_of
 from strandline.store.lineage.run_state import iso
-from strandline.store.lineage.table_snapshots import snapshot_answer
+from strandline.store.lineage.table_snapshots import newest_snapshot_rows, snapshot_answer
 from strandline.store.sql.engine import read_from
 from strandline.store.versions.answers import (
     cut_answer,

@@ -8,22 +8,14 @@ from sqlalchemy import BigInteger, Connection, Integer, TextClause, bindparam, f
 from strandline.core.changes.extraction import SINK, SOURCE, relation_id_of
 from strandline.core.openlineage.facets import DATASET, INPUT, JOB, OUTPUT, RUN
 from strandline.errors import AmbiguousError, NotFoundError
-from strandline.store.catalog.lists import (
-    Answer,
-    dataset_answer,
-    groups_of,
-    newest_runs,
-    run_answer,
-    runs_called,
-)
-from strandline.store.catalog.newest_runs import newest_run_ids
-from strandline.store.catalog.newest_snapshots import newest_snapshot_rows
+from strandline.store.catalog.lists import Answer, dataset_answer, groups_of, latest_run_answers
+from strandline.store.catalog.runs import newest_run_ids, run_answer, runs_called
 from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.facets import facets_of, merged_facets, quarantined, quarantined_each
 from strandline.store.lineage.failures import outcomes
 from strandline.store.lineage.hierarchy import children_answer, query_answer, runs_below, touched_by
 from strandline.store.lineage.lookup import Node, labels_of, node_text
-from strandline.store.lineage.table_snapshots import snapshot_answer
+from strandline.store.lineage.table_snapshots import newest_snapshot_rows, snapshot_answer
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.schema.relation_tables import relations
 from strandline.store.schema.run_tables import runs
@@ -79,7 +71,7 @@ def job_detail(connection: Connection, job: Node, now: int) -> Answer:
 
     Of a streaming query how far it is.
     """
-    newest = newest_runs(connection, [job.id], now).get(job.id)
+    newest = latest_run_answers(connection, [job.id], now).get(job.id)
     run = newest_run_ids(connection, [job.id]).get(job.id)
     return {
         "id": str(job),

@@ -6,7 +6,7 @@ Those of a namespace, of some states, of a span of time.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, and_, or_
+from sqlalchemy import ColumnElement, or_
 
 from strandline.core.openlineage.run_states import NAMES, RUNNING, STATES, STATES_LISTED
 from strandline.errors import QuestionError
@@ -106,15 +106,19 @@ def states_called(words: Iterable[str]) -> frozenset[str]:
 def may_be_of(criteria: Filter) -> list[ColumnElement[bool]]:
     """Return the clauses on `runs` alone: they leave out no run that the filter admits.
 
-    A run that told of no end of its own may be LOST, or have ended with the run above it.
+    A run that told of no end of its own may be LOST, or have ended with the run above it. At a past
+    moment, one that was heard of again may have been in another state.
     """
     open_ended = runs.c.state <= RUNNING
     clauses = []
     if criteria.states:
         ranks = [rank for rank, name in enumerate(NAMES) if name in criteria.states]
-        clauses.append(or_(runs.c.state.in_(ranks), open_ended))
+        others = [] if criteria.as_of is None else [runs.c.newest_at > criteria.as_of]
+        clauses.append(or_(runs.c.state.in_(ranks), open_ended, *others))
     if criteria.since is not None:
         clauses.append(or_(runs.c.newest_at >= criteria.since, open_ended))
     if criteria.until is not None:
         clauses.append(runs.c.first_at < criteria.until)
-    return [and_(*clauses)] if clauses else []
+    if criteria.as_of is not None:
+        clauses.append(runs.c.first_at <= criteria.as_of)
+    return clauses

@@ -1,7 +1,6 @@
 """The owners of datasets and jobs; a job without owners has those of its nearest parent."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -10,10 +9,10 @@ from sqlalchemy import Connection, select
 from strandline.core.openlineage.facets import DATASET, JOB
 from strandline.core.openlineage.names import id_of
 from strandline.core.wildcards import is_like
-from strandline.store.catalog.newest_runs import newest_run_ids
+from strandline.store.catalog.runs import newest_run_ids
 from strandline.store.lineage.hidden_nodes import seen_jobs
 from strandline.store.lineage.hierarchy import LEVELS_ABOVE
-from strandline.store.schema.dataset_tables import datasets
+from strandline.store.lineage.lookup import names_of_datasets
 from strandline.store.schema.run_tables import run_parents
 from strandline.store.sql.compression import expander
 from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
@@ -21,23 +20,28 @@ from strandline.store.sql.id_lists import among
 
 Answer = dict[str, Any]
 Owners = dict[int, list[str] | None]
-LatestRuns = Callable[[Sequence[int]], Mapping[int, int]]
 
 
-def owners_of_jobs(connection: Connection, job_ids: Iterable[int]) -> dict[int, list[str]]:
-    """Return the names of the owners of each job that has some, or a parent that has."""
-    owners = _of_jobs(connection, job_ids, partial(newest_run_ids, connection), None)
-    return {job: names for job, names in owners.items() if names}
-
-
-def job_owners_then(
-    connection: Connection, job_ids: Iterable[int], latest_runs: LatestRuns, moment: int
+def owners_of_jobs(
+    connection: Connection, job_ids: Iterable[int], moment: int | None = None
 ) -> Owners:
-    """Return the same at a moment, by the latest runs of then.
+    """Return the names of the owners of each job that has some, or a parent that has.
 
-    None of a job whose owners a later event stated again.
+    At a moment None of a job whose owners a later event stated again.
     """
-    return _of_jobs(connection, job_ids, latest_runs, moment)
+    owners: Owners = {}
+    own = {job: job for job in job_ids}
+    for _ in range(LEVELS_ABOVE):
+        stated = _stated(connection, JOB, set(own.values()), moment)
+        owners |= {
+            job: stated[higher] for job, higher in own.items() if stated.get(higher, []) != []
+        }
+        left = {job: higher for job, higher in own.items() if job not in owners}
+        parents = _parents(connection, set(left.values()), moment) if left else {}
+        own = {job: parents[higher] for job, higher in left.items() if higher in parents}
+        if not own:
+            break
+    return owners
 
 
 def owners_of_datasets(
@@ -47,10 +51,7 @@ def owners_of_datasets(
 
     At a moment None of one whose owners a later event stated again.
     """
-    named = select(datasets.c.id, datasets.c.canonical_id).where(
-        among(datasets.c.canonical_id, ids)
-    )
-    canonical = {row.id: row.canonical_id for row in connection.execute(named)}
+    canonical = names_of_datasets(connection, ids)
     owners: Owners = {}
     for id_, names in _stated(connection, DATASET, canonical, moment).items():
         dataset = canonical[id_]
@@ -59,24 +60,6 @@ def owners_of_datasets(
             owners[dataset] = None
         else:
             owners[dataset] = sorted({*names, *others})
-    return owners
-
-
-def _of_jobs(
-    connection: Connection, job_ids: Iterable[int], latest_runs: LatestRuns, moment: int | None
-) -> Owners:
-    owners: Owners = {}
-    own = {job: job for job in job_ids}
-    for _ in range(LEVELS_ABOVE):
-        stated = _stated(connection, JOB, set(own.values()), moment)
-        owners |= {
-            job: stated[higher] for job, higher in own.items() if stated.get(higher, []) != []
-        }
-        left = {job: higher for job, higher in own.items() if job not in owners}
-        parents = _parents(connection, latest_runs(list(set(left.values())))) if left else {}
-        own = {job: parents[higher] for job, higher in left.items() if higher in parents}
-        if not own:
-            break
     return owners
 
 
@@ -102,7 +85,7 @@ def owned(
         for node in nodes
         if node["type"] == "job"
     }
-    owners = {jobs[job]: names for job, names in owners_of_jobs(connection, jobs).items()}
+    owners = {jobs[job]: names or [] for job, names in owners_of_jobs(connection, jobs).items()}
     tables = {
         id_of("dataset", node["namespace"], node["name"]): node["id"]
         for node in nodes
@@ -130,9 +113,12 @@ def owner_names(ownership: Any) -> list[str]:
     return sorted({str(owner["name"]) for owner in named if owner.get("name")})
 
 
-def _parents(connection: Connection, latest_runs: Mapping[int, int]) -> dict[int, int]:
+def _parents(
+    connection: Connection, job_ids: Collection[int], moment: int | None
+) -> dict[int, int]:
     """Return the job above the latest run of each of these jobs, if the key sees it."""
-    job_of = {run: job for job, run in latest_runs.items()}
+    latest = newest_run_ids(connection, list(job_ids), moment)
+    job_of = {run: job for job, run in latest.items()}
     query = select(run_parents.c.run_id, run_parents.c.parent_job_id)
     rows = connection.execute(query.where(among(run_parents.c.run_id, job_of))).all()
     visible = seen_jobs(connection, (row.parent_job_id for row in rows))

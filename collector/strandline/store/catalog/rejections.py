@@ -1,4 +1,4 @@
-"""Rejections by kind: events rejected over HTTP, dead letters and unread events.
+"""Rejected events: over HTTP, dead letters, and events that are kept unread; lists, and by kind.
 
 Records that differ only in values (an offset, an id, a time) have one kind.
 """
@@ -11,11 +11,12 @@ from sqlalchemy import Connection, func, select
 
 from strandline.core.openlineage.times import moment_of
 from strandline.core.rejection_kinds import kind_of
+from strandline.store.catalog.received import cursor_of, newest_first
 from strandline.store.schema.received_tables import refused_events, set_aside
 
 NEWEST = 10_000
 """The number of dead letters, and of unread events, that are counted: the newest ones."""
-SHOWN = 4096
+SHOWN = 4096  # of a body: enough to see what it is
 _PRODUCER = re.compile(rb'"producer"\s*:\s*"([^"\\]{1,300})"')
 
 
@@ -108,4 +109,49 @@ def _answer(kind: Rejection) -> dict[str, Any]:
         "newestAt": moment_of(kind.newest_at),
         "place": kind.place or None,
         "body": kind.body.decode("utf-8", "replace"),
+    }
+
+
+def dead_letters_page(
+    connection: Connection, limit: int, after: tuple[Any, ...] | None = None
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return at most `limit` dead letters before the cursor's.
+
+    The cursor of the next page comes with them, if there is one.
+    """
+    return _kept(connection, "dead", limit, after)
+
+
+def unread_page(
+    connection: Connection, limit: int, after: tuple[Any, ...] | None = None
+) -> tuple[list[dict[str, Any]], str | None]:
+    """The same of the events that a fault of this program kept from being read or stored.
+
+    The id is the event's hash.
+    """
+    return _kept(connection, "unread", limit, after)
+
+
+def _kept(
+    connection: Connection, kind: str, limit: int, after: tuple[Any, ...] | None
+) -> tuple[list[dict[str, Any]], str | None]:
+    query = newest_first(set_aside, set_aside.c.id, after).where(set_aside.c.kind == kind)
+    rows = connection.execute(query.limit(limit + 1)).all()
+    cursor = (
+        cursor_of(rows[limit - 1].received_at, rows[limit - 1].id) if len(rows) > limit else None
+    )
+    return [_kept_answer(row) for row in rows[:limit]], cursor
+
+
+def _kept_answer(row: Any) -> dict[str, Any]:
+    from_topic = bool(row.topic)
+    return {
+        "id": bytes(row.id).hex(),
+        "receivedAt": moment_of(row.received_at),
+        "topic": row.topic if from_topic else None,
+        "partition": row.partition_id if from_topic else None,
+        "offset": row.record_offset if from_topic else None,
+        "reason": row.reason,
+        "size": len(row.body),
+        "body": bytes(row.body[:SHOWN]).decode("utf-8", "replace"),
     }

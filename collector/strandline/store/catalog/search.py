@@ -21,7 +21,7 @@ from strandline.store.catalog.lists import (
     never_made,
     placed_answer,
 )
-from strandline.store.catalog.newest_writes import Write, newest_writes
+from strandline.store.catalog.writes import Write, newest_writes
 from strandline.store.lineage.lookup import labels_of
 from strandline.store.lineage.nested_commands import nested_jobs
 from strandline.store.lineage.run_state import RunState, View, run_states
@@ -85,7 +85,7 @@ def search_page(
         )
     hits = list(islice(Search(connection, text).results(after), limit + 1))
     ids = [int(key[3]) for key, hit in hits[:limit] if hit["type"] == "dataset"]
-    writes = newest_writes(connection, ids, now) if ids else {}
+    writes = newest_writes(connection, ids, View(now)) if ids else {}
     run_rows = [_run_row(key) for key, hit in hits[:limit] if hit["type"] == "run"]
     states = run_states(connection, run_rows, View(now)) if run_rows else {}
     items = [

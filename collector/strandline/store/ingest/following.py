@@ -2,8 +2,8 @@
 
 from sqlalchemy import Connection
 
-from strandline.store.graph.news import is_written, turn_on
 from strandline.store.ingest.retention import keep_writers_out
+from strandline.store.lineage.graph_log import is_written, turn_on
 from strandline.store.sql.shared_settings import agreed
 
 

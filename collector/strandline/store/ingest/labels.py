@@ -34,8 +34,8 @@ from strandline.core.identity import (
 )
 from strandline.core.openlineage.facets import DATASET, Catalog, Facets
 from strandline.core.openlineage.names import TableName, place_id
-from strandline.store.graph.news import note_renamed
 from strandline.store.ingest.first_labels import label_first, labelled_otherwise
+from strandline.store.lineage.graph_log import note_renamed
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.schema.relation_tables import job_relations
 from strandline.store.search.changed_facets import NAMING, FacetPlace

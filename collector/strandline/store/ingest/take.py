@@ -26,7 +26,6 @@ from strandline.core.openlineage.names import complaint
 from strandline.core.openlineage.times import micros_of
 from strandline.core.redaction.json import has_secret, redact_bytes, redact_json
 from strandline.errors import InvalidEventError
-from strandline.store.graph.news import is_written, note_rows
 from strandline.store.ingest.export_news import News, insert_news, news_of
 from strandline.store.ingest.former_names import names_used_again, separate_names
 from strandline.store.ingest.labels import label
@@ -48,6 +47,7 @@ from strandline.store.ingest.shared_runs import (
 )
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
+from strandline.store.lineage.graph_log import is_written, note_rows
 from strandline.store.lineage.joined_names import names_before
 from strandline.store.lineage.owner_relations import relate_owners, runs_in
 from strandline.store.search.changed_facets import changed_facets

@@ -11,10 +11,10 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from strandline.errors import StrandlineError
-from strandline.store.graph.news import prune
 from strandline.store.ingest.set_aside import keep_unread
 from strandline.store.ingest.take import Outcome, Record, take
 from strandline.store.ingest.writer_state import Caches
+from strandline.store.lineage.graph_log import prune
 
 ATTEMPTS = 8
 PRUNED_SECONDS = 60  # how often a writer deletes old news of the graph

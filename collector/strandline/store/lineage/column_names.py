@@ -20,6 +20,7 @@ from sqlalchemy import Connection, Select, case, func, select
 
 from strandline.core.changes.edges import RENAMED_COLUMNS, edges_in
 from strandline.core.openlineage.facets import DATASET, Schema
+from strandline.store.lineage.lookup import names_of_datasets
 from strandline.store.lineage.recent_runs import JobEdge
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import edge_columns, edge_uses
@@ -68,9 +69,7 @@ def spellings_of(
     The newest schema under any name of a dataset counts, unless it was stated after the moment
     `until`: the columns of then may be others of these names.
     """
-    ids = list(columns)
-    named = connection.execute(_named(), {"ids": ids}) if ids else ()
-    canonical = {row.id: row.canonical_id for row in named}
+    canonical = names_of_datasets(connection, columns)
     if not canonical:
         return {}
     rows = newest_rows(connection.execute(_schemas(), {"ids": list(canonical)}))
@@ -84,13 +83,6 @@ def spellings_of(
         for column, name in spellings(listed, columns[dataset]).items():
             spelled[dataset, column] = name
     return spelled
-
-
-@cache
-def _named() -> Select[Any]:
-    return select(datasets.c.id, datasets.c.canonical_id).where(
-        among_given(datasets.c.canonical_id, "ids")
-    )
 
 
 @cache

@@ -5,7 +5,7 @@ bytes inside the JSON of an answer; only what the answer is made of is decoded (
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -17,48 +17,71 @@ from strandline.core.changes.rows import QUARANTINED
 from strandline.core.openlineage.facets import DATASET, JOB, MODELS
 from strandline.core.openlineage.names import id_of
 from strandline.core.wildcards import is_like
+from strandline.store.lineage.lookup import names_of_datasets
 from strandline.store.schema.annotation_tables import TAG_GIVEN, annotations
-from strandline.store.schema.dataset_tables import datasets
 from strandline.store.sql.compression import expand, expander
-from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
+from strandline.store.sql.facet_rows import any_value, facet_rows
 from strandline.store.sql.id_lists import among, among_given
 
+Answer = dict[str, Any]
 Facets = dict[str, orjson.Fragment]
 
 
-def facets_of(connection: Connection, kind: int, ids: Sequence[int]) -> dict[int, Facets]:
-    """The facets of each entity of one kind, by key."""
-    rows: dict[int, list[Any]] = {}
-    for row in connection.execute(_current(kind), {"ids": list(ids)}):
-        rows.setdefault(row.entity_id, []).append(row)
-    return {entity_id: _shown(own) for entity_id, own in rows.items()}
+def newest_facet_rows(
+    connection: Connection,
+    kinds: tuple[int, ...],
+    group_of: Mapping[int, int],
+    keys: Collection[str] | None = None,
+) -> dict[tuple[int, str], Any]:
+    """Map entity and key to the newest facet of these kinds, of all keys or of some.
 
-
-def merged_facets(connection: Connection, kind: int, ids: Sequence[int]) -> Facets:
-    """The facets of one entity that has several ids (a dataset and its symlinks).
-
-    The newest of each key.
+    `group_of` leads from each id to the entity that it is one of. A facet that the newest row calls
+    deleted is gone under every id; a quarantined one counts where there is no other.
     """
-    return _shown(connection.execute(_current(kind), {"ids": list(ids)}))
+    bound = {"ids": list(group_of), "keys": list(keys or ())}
+    rows = connection.execute(_facet_rows(kinds, keys is not None), bound)
+    newest = {
+        (group_of[row.entity_id], row.key): row
+        for row in sorted(rows, key=lambda row: (row.kind < QUARANTINED, row.at, row.hash))
+    }
+    return {place: row for place, row in newest.items() if not row.deleted}
+
+
+@cache
+def _facet_rows(kinds: tuple[int, ...], of_keys: bool) -> Select[Any]:
+    keys = partial(among_given, name="keys") if of_keys else any_value
+    held = facet_rows(partial(among_given, name="ids"), kinds, keys)
+    return select(held).where(held.c.content.is_not(None))
+
+
+def facets_of(connection: Connection, kind: int, ids: Iterable[int]) -> dict[int, Facets]:
+    """The facets of each entity of one kind, by key."""
+    return merged_facets_each(connection, kind, {id_: id_ for id_ in ids})
+
+
+def merged_facets(connection: Connection, kind: int, ids: Iterable[int]) -> Facets:
+    """The facets of one entity that has several ids (a dataset and its symlinks)."""
+    return merged_facets_each(connection, kind, dict.fromkeys(ids, 0)).get(0, {})
 
 
 def merged_facets_each(
     connection: Connection, kind: int, group_of: Mapping[int, int]
 ) -> dict[int, Facets]:
     """The same of many entities: `group_of` has the entity that each id is one of."""
-    rows: dict[int, list[Any]] = {}
-    for row in connection.execute(_current(kind), {"ids": list(group_of)}):
-        rows.setdefault(group_of[row.entity_id], []).append(row)
-    return {entity_id: _shown(own) for entity_id, own in rows.items()}
+    rows = newest_facet_rows(connection, (kind, kind + QUARANTINED), group_of)
+    expanded = expander()
+    facets: dict[int, Facets] = {}
+    for (entity, key), row in rows.items():
+        facets.setdefault(entity, {})[key] = orjson.Fragment(expanded(row.content))
+    return facets
 
 
-def value_of(connection: Connection, kind: int, ids: Sequence[int], key: str) -> Any:
+def value_of(connection: Connection, kind: int, ids: Iterable[int], key: str) -> Any:
     """Return the newest facet of this key, decoded by its model.
 
     None where none was or all are quarantined.
     """
-    held = facet_rows(one_of(ids), (kind,), one_of([key]))
-    row = _newest(connection.execute(select(held).where(held.c.content.is_not(None)))).get(key)
+    row = newest_facet_rows(connection, (kind,), dict.fromkeys(ids, 0), [key]).get((0, key))
     return None if row is None else msgspec.json.decode(expand(row.content), type=MODELS[kind, key])
 
 
@@ -70,66 +93,39 @@ def values_among(
     Not quarantined ones.
     """
     expanded = expander()
-    for row in newest_rows(
-        connection.execute(select(facet_rows(one_of(ids), (kind,), one_of([key]))))
-    ):
-        if not row.deleted and row.content is not None:
-            yield row.entity_id, orjson.loads(expanded(row.content))
+    rows = newest_facet_rows(connection, (kind,), {id_: id_ for id_ in ids}, [key])
+    for (entity, _), row in rows.items():
+        yield entity, orjson.loads(expanded(row.content))
 
 
-def _shown(rows: Iterable[Any]) -> Facets:
-    expanded = expander()
-    return {key: orjson.Fragment(expanded(row.content)) for key, row in _newest(rows).items()}
-
-
-def _newest(rows: Iterable[Any]) -> dict[str, Any]:
-    """By key; what the newest one says is deleted is gone under every name.
-
-    A quarantined one is shown where no other is.
-    """
-    newest = {
-        row.key: row
-        for row in sorted(rows, key=lambda row: (row.kind < QUARANTINED, row.at, row.hash))
-    }
-    return {key: row for key, row in newest.items() if not row.deleted}
-
-
-def quarantined(connection: Connection, kind: int, ids: Sequence[int]) -> dict[str, str]:
+def quarantined(connection: Connection, kind: int, ids: Iterable[int]) -> dict[str, str]:
     """The facets of which the newest was kept and not used, with the reason."""
-    return {key: problem for _, key, problem in _quarantined(connection, kind, ids, lambda _: 0)}
+    return _quarantined(connection, kind, dict.fromkeys(ids, 0)).get(0, {})
 
 
 def quarantined_each(
-    connection: Connection, kind: int, ids: Sequence[int]
+    connection: Connection, kind: int, ids: Iterable[int]
 ) -> dict[int, dict[str, str]]:
     """The same of each entity of one kind that has such facets."""
-    facets_of: dict[int, dict[str, str]] = {}
-    for entity_id, key, problem in _quarantined(connection, kind, ids, lambda id_: id_):
-        facets_of.setdefault(entity_id, {})[key] = problem
-    return facets_of
+    return _quarantined(connection, kind, {id_: id_ for id_ in ids})
 
 
 def _quarantined(
-    connection: Connection, kind: int, ids: Sequence[int], entity: Callable[[int], int]
-) -> list[tuple[int, str, str]]:
-    rows = connection.execute(_problems(kind), {"ids": list(ids)})
-    newest = {(entity(row.entity_id), row.key): row.problem for row in rows}
-    return [(*place, problem) for place, problem in newest.items() if problem]
+    connection: Connection, kind: int, group_of: Mapping[int, int]
+) -> dict[int, dict[str, str]]:
+    rows = connection.execute(_problems(kind), {"ids": list(group_of)})
+    newest = {(group_of[row.entity_id], row.key): row.problem for row in rows}
+    problems: dict[int, dict[str, str]] = {}
+    for (entity, key), problem in newest.items():
+        if problem:
+            problems.setdefault(entity, {})[key] = problem
+    return problems
 
 
 @cache
 def _problems(kind: int) -> Select[Any]:
     held = facet_rows(partial(among_given, name="ids"), (kind, kind + QUARANTINED))
     return select(held.c.entity_id, held.c.key, held.c.problem).order_by(held.c.at, held.c.hash)
-
-
-@cache
-def _current(kind: int) -> Select[Any]:
-    held = facet_rows(partial(among_given, name="ids"), (kind, kind + QUARANTINED))
-    return select(held).where(held.c.content.is_not(None))
-
-
-Answer = dict[str, Any]
 
 
 def tagged(
@@ -200,8 +196,6 @@ def _entities(connection: Connection, nodes: Iterable[Answer]) -> dict[int, dict
     for node in nodes:
         kind = "job" if node["type"] == "job" else "dataset"
         of_nodes[kind][id_of(kind, node["namespace"], node["name"])].append(node["id"])
-    named = select(datasets.c.id, datasets.c.canonical_id).where(
-        among(datasets.c.canonical_id, of_nodes["dataset"])
-    )
-    of_names = {row.id: of_nodes["dataset"][row.canonical_id] for row in connection.execute(named)}
+    names = names_of_datasets(connection, of_nodes["dataset"])
+    of_names = {name: of_nodes["dataset"][dataset] for name, dataset in names.items()}
     return {DATASET: of_names, JOB: of_nodes["job"]}

@@ -8,7 +8,7 @@ run below it that failed.
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -23,10 +23,10 @@ from sqlalchemy import (
 
 from strandline.core.openlineage.facets import RUN
 from strandline.core.openlineage.run_states import FAIL
+from strandline.store.lineage.facets import newest_facet_rows
 from strandline.store.lineage.nested_commands import IS_NAMED_AS_INNER, nested_runs
 from strandline.store.schema.run_tables import jobs, run_parents, runs
 from strandline.store.sql.compression import expand
-from strandline.store.sql.facet_rows import facet_rows, newest_rows
 from strandline.store.sql.id_lists import among, among_given
 
 Answer = dict[str, Any]
@@ -96,20 +96,13 @@ def _tasks(facet: Mapping[str, Any]) -> list[str]:
 
 
 def _newest(
-    connection: Connection, run_ids: Iterable[int], keys: Iterable[str], moment: int | None = None
+    connection: Connection, run_ids: Iterable[int], keys: Collection[str], moment: int | None = None
 ) -> Iterator[tuple[int, str, bytes]]:
     """(run, key, packed body) of the facets of these keys that runs have."""
-    rows = connection.execute(_facets(), {"runs": list(run_ids), "keys": list(keys)})
-    for row in newest_rows(rows):
-        if not row.deleted and row.content is not None and (moment is None or row.at <= moment):
-            yield row.entity_id, row.key, row.content
-
-
-@cache
-def _facets() -> Select[Any]:
-    return select(
-        facet_rows(partial(among_given, name="runs"), (RUN,), partial(among_given, name="keys"))
-    )
+    rows = newest_facet_rows(connection, (RUN,), {run: run for run in run_ids}, keys)
+    for (run, key), row in rows.items():
+        if moment is None or row.at <= moment:
+            yield run, key, row.content
 
 
 def _first_failed(

@@ -12,8 +12,8 @@ from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import Direction
 from strandline.store.lineage.job_steps import JobRelations, StatedSources, by_job, stated_sources
 from strandline.store.lineage.recent_runs import JobEdge
-from strandline.store.lineage.relations import job_edges_with_open_jobs
-from strandline.store.lineage.run_state import View, run_owners
+from strandline.store.lineage.relations import job_edges_with_open_jobs, owning_jobs
+from strandline.store.lineage.run_state import View
 from strandline.store.lineage.stated_edges import views_among
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations
@@ -156,9 +156,8 @@ def load_jobs(connection: Connection, view: View, names: Collection[int]) -> dic
     owners: dict[int, set[int]] = defaultdict(set)
     wanted, new = set[int](), set(names)
     while new:
-        for name, owner in connection.execute(_owners(), {"jobs": list(new)}).all():
-            if owner != name:
-                owners[name].add(owner)
+        for name, of_name in owning_jobs(connection, new).items():
+            owners[name] |= of_name - {name}
         wanted |= new
         new = {owner for name in new for owner in owners[name]} - wanted
     edges, open_jobs = job_edges_with_open_jobs(connection, view, list(wanted))
@@ -183,17 +182,6 @@ def load_jobs(connection: Connection, view: View, names: Collection[int]) -> dic
         )
         for id_ in wanted
     }
-
-
-@cache
-def _owners() -> Select[Any]:
-    named = job_relations.join(run_owners, run_owners.c.run_id == job_relations.c.run_id)
-    return (
-        select(job_relations.c.job_id, run_owners.c.job_id)
-        .distinct()
-        .select_from(named)
-        .where(among_given(job_relations.c.job_id, "jobs"))
-    )
 
 
 @cache

@@ -420,29 +420,25 @@ def _owns_some() -> ColumnElement[bool]:
 
 @cache
 def _last_of_queries(dialect: str, past: bool) -> Select[Any]:
-    batch, itself = run_queries.alias("batch"), runs.alias("batch_itself")
-    of_owner = select(batch.c.run_id.label("id")).where(batch.c.owner_id == runs.c.id)
-    if past:
-        of_owner = of_owner.join(itself, itself.c.id == batch.c.run_id).where(
-            itself.c.first_at <= MOMENT
-        )
-    return for_each(
-        dialect, runs.c.id, "owners", of_owner.order_by(batch.c.at.desc()).limit(LAST_BATCHES)
-    )
+    batch = run_queries.alias("batch")
+    return _last_of_owners(dialect, batch, batch.c.owner_id, past)
 
 
 @cache
 def _last_batches(dialect: str, past: bool) -> Select[Any]:
-    child, itself = run_parents.alias("child"), runs.alias("child_itself")
-    of_owner = select(child.c.run_id.label("id")).where(child.c.parent_run_id == runs.c.id)
-    if past:
-        of_owner = of_owner.join(itself, itself.c.id == child.c.run_id).where(
-            itself.c.first_at <= MOMENT
-        )
-    last = for_each(
-        dialect, runs.c.id, "owners", of_owner.order_by(child.c.at.desc()).limit(LAST_BATCHES)
-    )
-    batch = runs.alias("batch")
+    child, batch = run_parents.alias("child"), runs.alias("batch")
+    last = _last_of_owners(dialect, child, child.c.parent_run_id, past)
     return select(batch.c.id).where(
         batch.c.id.in_(last), batch.c.streaming == 1, batch.c.spark == 1, batch.c.announced == 0
     )
+
+
+def _last_of_owners(
+    dialect: str, of: FromClause, owner: ColumnElement[int], past: bool
+) -> Select[Any]:
+    """Select the last runs that rows lead to from each of the owners."""
+    last = select(of.c.run_id.label("id")).where(owner == runs.c.id)
+    if past:
+        itself = runs.alias("itself")
+        last = last.join(itself, itself.c.id == of.c.run_id).where(itself.c.first_at <= MOMENT)
+    return for_each(dialect, runs.c.id, "owners", last.order_by(of.c.at.desc()).limit(LAST_BATCHES))

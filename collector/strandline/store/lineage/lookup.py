@@ -9,7 +9,7 @@ with names that are like it, what could be several an AmbiguousError with all of
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -408,3 +408,15 @@ def newest_datasets(
         connection.scalar(select(func.count()).select_from(query.order_by(None).subquery())) or 0
     )
     return rows[:most], counted - most
+
+
+def names_of_datasets(connection: Connection, ids: Collection[int]) -> dict[int, int]:
+    """Map each name of these canonical datasets, by its id, to the dataset."""
+    rows = connection.execute(_names_of_datasets(), {"ids": list(ids)}) if ids else ()
+    return {row.id: row.canonical_id for row in rows}
+
+
+@cache
+def _names_of_datasets() -> Select[Any]:
+    named = select(datasets.c.id, datasets.c.canonical_id).order_by(datasets.c.id)
+    return named.where(among_given(datasets.c.canonical_id, "ids"))

@@ -76,31 +76,21 @@ def all_jobs_touching(connection: Connection, dataset_id: int, at_once: int) -> 
 
 @cache
 def _touching() -> Select[Any]:
-    names = select(datasets.c.id).where(among_given(datasets.c.canonical_id, "dataset_ids"))
-    return (
-        select(job_relations.c.job_id)
-        .distinct()
-        .where(
-            job_relations.c.dataset_id.in_(names),
-            job_relations.c.direction == bindparam("direction"),
-        )
-        .limit(bindparam("most", type_=Integer))
-    )
+    of_direction = job_relations.c.direction == bindparam("direction")
+    return _jobs_of_datasets().where(of_direction).limit(bindparam("most", type_=Integer))
 
 
 @cache
 def _touching_after() -> Select[Any]:
+    after = job_relations.c.job_id > bindparam("after", type_=BigInteger)
+    page = _jobs_of_datasets().where(after).order_by(job_relations.c.job_id)
+    return page.limit(bindparam("most", type_=Integer))
+
+
+def _jobs_of_datasets() -> Select[Any]:
     names = select(datasets.c.id).where(among_given(datasets.c.canonical_id, "dataset_ids"))
-    return (
-        select(job_relations.c.job_id)
-        .distinct()
-        .where(
-            job_relations.c.dataset_id.in_(names),
-            job_relations.c.job_id > bindparam("after", type_=BigInteger),
-        )
-        .order_by(job_relations.c.job_id)
-        .limit(bindparam("most", type_=Integer))
-    )
+    jobs = select(job_relations.c.job_id).distinct()
+    return jobs.where(job_relations.c.dataset_id.in_(names))
 
 
 def jobs_called(connection: Connection, job_id: int) -> list[int]:
@@ -109,8 +99,16 @@ def jobs_called(connection: Connection, job_id: int) -> list[int]:
     Where all that was reported under it is another's (stock Spark renames jobs on the way), return
     those.
     """
-    others = list(connection.scalars(_belongs_to(), {"job_ids": [job_id]}))
-    return [job_id] if job_id in others else [job_id, *sorted(others)]
+    owners = owning_jobs(connection, [job_id])[job_id]
+    return [job_id] if job_id in owners else [job_id, *sorted(owners)]
+
+
+def owning_jobs(connection: Connection, names: Collection[int]) -> dict[int, set[int]]:
+    """Map names of jobs to the jobs that own the runs which were reported under them."""
+    owners: dict[int, set[int]] = {name: set() for name in names}
+    for name, owner in connection.execute(_owning_jobs(), {"job_ids": list(names)}).all():
+        owners[name].add(owner)
+    return owners
 
 
 def job_edges_of(connection: Connection, view: View, job_ids: Sequence[int]) -> list[JobEdge]:
@@ -149,8 +147,8 @@ def _sightings_of(
     """Return the datasets of these jobs' last runs, or of the running ones."""
     if not (view.live or view.past):
         return last_sightings(connection, job_ids, most, view.at)
-    others = connection.scalars(_belongs_to(), {"job_ids": list(job_ids)}).all()
-    jobs = seen_jobs(connection, {*job_ids, *others})
+    owners = owning_jobs(connection, job_ids)
+    jobs = seen_jobs(connection, set(job_ids).union(*owners.values()))
     names = names_of_jobs(connection, jobs)
     if not view.live:
         return past_sightings(connection, names, jobs, most, view.at)
@@ -222,11 +220,10 @@ def names_by_job(connection: Connection, job_ids: Iterable[int]) -> dict[int, se
 
 
 @cache
-def _belongs_to() -> Select[Any]:
-    """Return whose the runs are that were reported under these names."""
+def _owning_jobs() -> Select[Any]:
     named = job_relations.join(run_owners, run_owners.c.run_id == job_relations.c.run_id)
     return (
-        select(run_owners.c.job_id)
+        select(job_relations.c.job_id, run_owners.c.job_id)
         .distinct()
         .select_from(named)
         .where(among_given(job_relations.c.job_id, "job_ids"))

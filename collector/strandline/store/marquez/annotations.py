@@ -12,7 +12,7 @@ from secrets import randbits
 from sqlalchemy import Connection, delete, exists, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
-from strandline.store.graph.news import note_jobs
+from strandline.store.lineage.graph_log import note_jobs
 from strandline.store.schema.annotation_tables import (
     DELETED,
     TAG_GIVEN,

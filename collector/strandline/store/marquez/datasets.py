@@ -58,14 +58,6 @@ def rows_of(connection: Connection, ids: Iterable[int]) -> dict[int, Any]:
     return {row.id: row for row in connection.execute(query)}
 
 
-def groups_of(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
-    """The canonical id of every name of these canonical datasets."""
-    named = select(datasets.c.id, datasets.c.canonical_id).where(
-        among(datasets.c.canonical_id, ids)
-    )
-    return {row.id: row.canonical_id for row in connection.execute(named)}
-
-
 def node_of_row(row: Any) -> Node:
     """The node of a dataset's row."""
     return Node("dataset", row.id, row.namespace, row.name)

@@ -8,11 +8,10 @@ from sqlalchemy import Connection, select
 
 from strandline.core.changes.extraction import relation_id_of
 from strandline.core.openlineage.facets import INPUT, OUTPUT
-from strandline.store.lineage.facets import Facets
+from strandline.store.lineage.facets import Facets, newest_facet_rows
 from strandline.store.schema.relation_tables import job_relations
 from strandline.store.schema.run_tables import jobs
 from strandline.store.sql.compression import expander
-from strandline.store.sql.facet_rows import any_value, facet_rows, one_of
 from strandline.store.sql.id_lists import among
 
 MOST_USES = 100  # of one dataset
@@ -27,8 +26,9 @@ def facet_values(
     `groups` leads from each id to the entity's own.
     """
     values: Values = {}
-    for (entity, key), body in _newest(connection, kind, groups, keys).items():
-        value = orjson.loads(body)
+    expanded = expander()
+    for (entity, key), row in newest_facet_rows(connection, (kind,), groups, keys).items():
+        value = orjson.loads(expanded(row.content))
         if isinstance(value, dict):
             values.setdefault(entity, {})[key] = value
     return values
@@ -37,8 +37,9 @@ def facet_values(
 def all_facets(connection: Connection, kind: int, groups: Mapping[int, int]) -> dict[int, Facets]:
     """The newest facet of each key by entity, as it came."""
     facets: dict[int, Facets] = {}
-    for (entity, key), body in _newest(connection, kind, groups, None).items():
-        facets.setdefault(entity, {})[key] = orjson.Fragment(body)
+    expanded = expander()
+    for (entity, key), row in newest_facet_rows(connection, (kind,), groups).items():
+        facets.setdefault(entity, {})[key] = orjson.Fragment(expanded(row.content))
     return facets
 
 
@@ -63,18 +64,3 @@ def facets_of_last_uses(connection: Connection, groups: Mapping[int, int]) -> di
     for dataset, facets in all_facets(connection, INPUT, datasets).items():
         by_dataset[dataset] = by_dataset.get(dataset, {}) | facets
     return by_dataset
-
-
-def _newest(
-    connection: Connection, kind: int, groups: Mapping[int, int], keys: Collection[str] | None
-) -> dict[tuple[int, str], bytes]:
-    """By entity and key.
-
-    What its newest facet calls deleted an entity has not; a quarantined facet is none.
-    """
-    held = facet_rows(one_of(groups), (kind,), any_value if keys is None else one_of(keys))
-    query = select(held.c.entity_id, held.c.key, held.c.deleted, held.c.content)
-    query = query.where(held.c.content.is_not(None)).order_by(held.c.at, held.c.hash)
-    newest = {(groups[row.entity_id], row.key): row for row in connection.execute(query)}
-    expanded = expander()
-    return {place: expanded(row.content) for place, row in newest.items() if not row.deleted}

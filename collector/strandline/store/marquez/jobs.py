@@ -21,11 +21,11 @@ from strandline.core.openlineage.run_states import (
 )
 from strandline.errors import NotFoundError
 from strandline.store.catalog.lists import is_shown
-from strandline.store.catalog.newest_runs import newest_run
+from strandline.store.catalog.runs import newest_run
 from strandline.store.lineage.hidden_nodes import job_is_deleted
 from strandline.store.lineage.lookup import job_of
 from strandline.store.lineage.run_state import StateColumns
-from strandline.store.schema.run_tables import jobs, run_parents, runs
+from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.sql.id_lists import among
 
 # Marquez's states, and the ranks that each stands for; a run that is LOST has ended without
@@ -102,16 +102,6 @@ def newest_of_each(
 def _newest_of_each(dialect: str, most: int) -> Select[Any]:
     last = select(runs.c.job_id, runs.c.id).where(runs.c.id.in_(newest_run(dialect, "jobs", most)))
     return last.order_by(runs.c.newest_at.desc(), runs.c.id.desc())
-
-
-def parents_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, Any]:
-    """The job above each of these runs, by the run's id."""
-    above = (
-        select(run_parents.c.run_id, jobs.c.namespace, jobs.c.name)
-        .join(jobs, jobs.c.id == run_parents.c.parent_job_id)
-        .where(among(run_parents.c.run_id, run_ids))
-    )
-    return {row.run_id: row for row in connection.execute(above)}
 
 
 def runs_of_job(connection: Connection, job: int, limit: int, offset: int) -> tuple[list[int], int]:

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, and_, select
 
 from strandline.core.changes.extraction import SINK, SOURCE, relation_id_of
 from strandline.core.changes.snapshots import NOT_THE_LAST
-from strandline.store.catalog.run_lineage import Read, begun_at, last_writers
+from strandline.store.catalog.writes import Read, begun_at, last_writers
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
 from strandline.store.schema.run_tables import runs

@@ -13,10 +13,10 @@ from sqlalchemy import Connection, Select, Subquery, exists, func, literal, sele
 from strandline.core.changes.extraction import SINK
 from strandline.core.openlineage.names import id_of, run_id_of
 from strandline.errors import DamagedError
+from strandline.store.lineage.lookup import names_of_datasets
 from strandline.store.lineage.recent_runs import came_to_nothing, created_nothing, with_relations
 from strandline.store.lineage.run_state import run_owners
 from strandline.store.lineage.table_snapshots import seen_at
-from strandline.store.marquez.datasets import groups_of
 from strandline.store.marquez.runs import version_id
 from strandline.store.schema.received_tables import raw_events
 from strandline.store.schema.relation_tables import relations
@@ -54,7 +54,7 @@ def versions_page(
     connection: Connection, row: Any, now: int, limit: int, offset: int
 ) -> tuple[list[DatasetVersion], int]:
     """Return the versions of a dataset, the newest first, and their number."""
-    names = list(groups_of(connection, [row.id]))
+    names = list(names_of_datasets(connection, [row.id]))
     every = union_all(_of_snapshots(names), _of_runs(names)).subquery("every")
     count = select(func.count()).select_from(every)
     total = connection.scalar(count, {"moment": now}) or 0
@@ -133,7 +133,7 @@ def stated_facets(
     last = (
         select(runs.c.received_at).distinct().where(among(runs.c.id, by_run), runs.c.streaming == 0)
     )
-    names = set(groups_of(connection, {facets.dataset for facets in by_run.values()}))
+    names = set(names_of_datasets(connection, {facets.dataset for facets in by_run.values()}))
     naming, expansion = agreed_naming(connection), Expansion(connection)
     facets_of: dict[str, Mapping[str, Any]] = {}
     events = (

@@ -8,11 +8,11 @@ there (indirect: a filter, a join). Opaque is what may, because no column lineag
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from strandline.core.openlineage.facets import DATASET
 from strandline.core.walk import Direction, WalkStep
@@ -28,15 +28,13 @@ from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.facets import values_among
 from strandline.store.lineage.job_steps import VIEW
 from strandline.store.lineage.known_jobs import KnownJobs, SharedJobs
-from strandline.store.lineage.lookup import Node
+from strandline.store.lineage.lookup import Node, names_of_datasets
 from strandline.store.lineage.relations import with_known_runs
 from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.lineage.table_lineage import Question, WalkedTables, nodes_of, walk_tables
 from strandline.store.questions.last_use import last_reads, last_runs
 from strandline.store.questions.selection import Selection
-from strandline.store.schema.dataset_tables import datasets
-from strandline.store.sql.id_lists import among
 
 Answer = dict[str, Any]
 
@@ -287,20 +285,6 @@ def _with_people(connection: Connection, affected: Sequence[Affected], view: Vie
     ]
 
 
-def _facets_of_tables(
-    connection: Connection, tables: Collection[int], key: str
-) -> dict[int, list[Any]]:
-    """Return the facets of a key that datasets have under any of their names."""
-    named = select(datasets.c.id, datasets.c.canonical_id).where(
-        among(datasets.c.canonical_id, tables)
-    )
-    canonical = {row.id: row.canonical_id for row in connection.execute(named)}
-    facets: dict[int, list[Any]] = defaultdict(list)
-    for id_, facet in values_among(connection, DATASET, canonical, key):
-        facets[canonical[id_]].append(facet)
-    return facets
-
-
 def _in_schemas(connection: Connection, columns: Sequence[Affected]) -> dict[str, bool]:
     """Return whether the newest schema of its table has each column.
 
@@ -309,16 +293,11 @@ def _in_schemas(connection: Connection, columns: Sequence[Affected]) -> dict[str
     Of a table with several names the schema under any of them counts; where none was stated nothing
     is claimed.
     """
-    schemas = _facets_of_tables(connection, {column.entity for column in columns}, "schema")
-    names = {
-        table: {
-            field["name"]
-            for facet in facets
-            for field in facet.get("fields") or ()
-            if field.get("name")
-        }
-        for table, facets in schemas.items()
-    }
+    canonical = names_of_datasets(connection, {column.entity for column in columns})
+    names: dict[int, set[str]] = defaultdict(set)
+    for id_, schema in values_among(connection, DATASET, canonical, "schema"):
+        fields = schema.get("fields") or ()
+        names[canonical[id_]].update(field["name"] for field in fields if field.get("name"))
     return {
         answer["id"]: not names[table].isdisjoint(
             (answer["column"], answer["column"].partition(".")[0])

@@ -34,10 +34,8 @@ from strandline.core.places import (
     opening_of,
     placed_by_path,
 )
-from strandline.store.catalog.lists import never_made
-from strandline.store.catalog.newest_writes import newest_writes
-from strandline.store.catalog.past_writes import not_made_by, past_writes, was_named
-from strandline.store.catalog.totals import inner_commands, written_by_others
+from strandline.store.catalog.lists import inner_commands, never_made, was_named, written_by_others
+from strandline.store.catalog.writes import newest_writes
 from strandline.store.lineage.hidden_nodes import deleted_jobs, seen_jobs
 from strandline.store.lineage.lookup import node_text
 from strandline.store.lineage.nested_commands import nested_jobs
@@ -214,13 +212,13 @@ def _states_of_writes(
 ) -> dict[int, str]:
     """Return the state of the newest write of each canonical dataset that a run has written."""
     if view.past:
-        writes = past_writes(connection, set(canonical.values()), view.at)
+        writes = newest_writes(connection, set(canonical.values()), view)
         return {id_: write.run.state for id_, write in writes.items()}
     sink = str(SINK)
     names = {int(name[1:]) for use in uses for name in use.names if name.startswith(sink)}
     written = {canonical[name] for name in names if name in canonical}
     unsure = set(connection.scalars(written_by_others()))
-    writes = newest_writes(connection, unsure, view.at)
+    writes = newest_writes(connection, unsure, view)
     states = dict.fromkeys(written - unsure, "COMPLETE")
     return states | {id_: write.run.state for id_, write in writes.items()}
 
@@ -230,9 +228,7 @@ def _datasets_to_show(
 ) -> list[PlacedDataset]:
     """Return the datasets that lists show, with their folders."""
     failed = [id_ for id_, state in states.items() if state in ("FAIL", "ABORT")]
-    hidden = (
-        not_made_by(connection, failed, view.at) if view.past else never_made(connection, failed)
-    )
+    hidden = never_made(connection, failed, view.at if view.past else None)
     named = None
     if view.past:
         own = datasets.c.id == datasets.c.canonical_id

@@ -12,9 +12,7 @@ from typing import Any
 from sqlalchemy import CTE, BigInteger, Connection, Select, bindparam, func, select
 
 from strandline.core.changes.extraction import SINK, SOURCE
-from strandline.store.catalog.lists import is_shown
-from strandline.store.catalog.past_lists import was_mentioned
-from strandline.store.catalog.past_writes import was_named
+from strandline.store.catalog.lists import is_shown, was_mentioned, was_named
 from strandline.store.lineage.run_state import View, iso, run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations

@@ -7,8 +7,8 @@ see.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,6 +17,8 @@ from sqlalchemy import Connection, Select, Table, func, select, true
 from strandline.core.changes.edges import edges_in
 from strandline.core.openlineage.facets import DATASET, JOB, MODELS, RUN
 from strandline.store.lineage.column_names import NAMED_AT, column_paths, renamed_columns_of
+from strandline.store.lineage.facets import newest_facet_rows
+from strandline.store.lineage.lookup import names_of_datasets
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import edge_columns, edge_uses
 from strandline.store.schema.run_tables import jobs, runs
@@ -30,7 +32,6 @@ from strandline.store.search.finding import (
     SQL,
 )
 from strandline.store.sql.compression import expander
-from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import among_given
 
 Texts = Mapping[int, Sequence[str]]
@@ -121,7 +122,7 @@ def columns_of(connection: Connection, ids: Sequence[int]) -> Texts:
     it name.
     """
     found: dict[int, list[str]] = defaultdict(list)
-    canonical = _canonical(connection, ids)
+    canonical = names_of_datasets(connection, ids)
     for id_, schema in _facets(connection, DATASET, "schema", list(canonical)):
         found[canonical[id_]] += column_paths(schema.fields or ())
     stated: dict[int, set[str]] = defaultdict(set)
@@ -152,7 +153,7 @@ def applications_of(connection: Connection, ids: Sequence[int]) -> Texts:
 def dataset_tags(connection: Connection, ids: Sequence[int]) -> Texts:
     """Return the tags that events give a canonical dataset or its columns, under any name."""
     found: dict[int, list[str]] = defaultdict(list)
-    canonical = _canonical(connection, ids)
+    canonical = names_of_datasets(connection, ids)
     for id_, tags in _facets(connection, DATASET, "tags", list(canonical)):
         found[canonical[id_]] += _tags(tags)
     return found
@@ -172,13 +173,6 @@ TEXTS: Mapping[int, Callable[[Connection, Sequence[int]], Texts]] = {
     SQL: sql_of,
     APPLICATION: applications_of,
 }
-
-
-def _canonical(connection: Connection, ids: Sequence[int]) -> dict[int, int]:
-    return {
-        row.id: row.canonical_id
-        for row in connection.execute(_datasets(), {"ids": list(ids)}).all()
-    }
 
 
 def _tags(facet: Any) -> Iterator[str]:
@@ -202,16 +196,11 @@ def _edges_into() -> Select[Any]:
 
 
 def _facets(
-    connection: Connection, kind: int, key: str, ids: Sequence[int]
+    connection: Connection, kind: int, key: str, ids: Iterable[int]
 ) -> Iterator[tuple[int, Any]]:
     """(entity, decoded facet) of the entities that have a good one."""
     expanded = expander()
     decoder = msgspec.json.Decoder(MODELS[kind, key])
-    for row in newest_rows(connection.execute(_facet_rows(kind, key), {"ids": list(ids)})):
-        if not row.deleted and row.content is not None:
-            yield row.entity_id, decoder.decode(expanded(row.content))
-
-
-@cache
-def _facet_rows(kind: int, key: str) -> Select[Any]:
-    return select(facet_rows(partial(among_given, name="ids"), (kind,), one_of([key])))
+    rows = newest_facet_rows(connection, (kind,), {id_: id_ for id_ in ids}, [key])
+    for (entity, _), row in rows.items():
+        yield entity, decoder.decode(expanded(row.content))

@@ -8,10 +8,11 @@ from sqlalchemy import Connection
 from strandline.api.marquez.shapes.tags import tags_by_field
 from strandline.api.marquez.shapes.times import time_or_none, time_text
 from strandline.core.openlineage.facets import DATASET
-from strandline.store.catalog.newest_writes import Write, newest_writes
+from strandline.store.catalog.writes import Write, newest_writes
 from strandline.store.lineage.dropped import dropped_at
+from strandline.store.lineage.lookup import names_of_datasets
+from strandline.store.lineage.run_state import View
 from strandline.store.marquez.annotations import Annotations, annotations_of
-from strandline.store.marquez.datasets import groups_of
 from strandline.store.marquez.facet_values import all_facets, facet_values, facets_of_last_uses
 from strandline.store.marquez.names import first_mentions
 
@@ -36,12 +37,12 @@ def dataset_answers(
 
     With them are the input and output facets of the last runs, such as their quality.
     """
-    groups = groups_of(connection, [row.id for row in rows])
+    groups = names_of_datasets(connection, [row.id for row in rows])
     facets = facet_values(connection, DATASET, groups, KEYS)
     dropped = dropped_at(connection, groups, now)
     noted, writes = (
         annotations_of(connection, groups),
-        newest_writes(connection, [row.id for row in rows], now),
+        newest_writes(connection, [row.id for row in rows], View(now)),
     )
     mentions = (
         first_mentions(connection, (), groups) if any(row.first_at is None for row in rows) else {}

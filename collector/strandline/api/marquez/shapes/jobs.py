@@ -11,13 +11,14 @@ from strandline.api.marquez.shapes.tags import tags_by_field
 from strandline.api.marquez.shapes.times import time_text
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage.facets import JOB
-from strandline.store.catalog.newest_runs import newest_run_ids
+from strandline.store.catalog.runs import newest_run_ids
+from strandline.store.lineage.hierarchy import parent_jobs
 from strandline.store.lineage.relations import job_edges_of
 from strandline.store.lineage.run_state import View
 from strandline.store.marquez.annotations import Annotations, annotations_of
 from strandline.store.marquez.datasets import rows_of
 from strandline.store.marquez.facet_values import all_facets, facet_values
-from strandline.store.marquez.jobs import newest_of_each, parents_of
+from strandline.store.marquez.jobs import newest_of_each
 from strandline.store.marquez.names import first_mentions
 from strandline.store.marquez.runs import version_id
 
@@ -45,7 +46,7 @@ def job_answers(
     )
     ids_of_runs = [run for of_job in latest.values() for run in of_job]
     runs = run_answers(connection, ids_of_runs, now, whole=whole)
-    parents = parents_of(connection, [of_job[0] for of_job in latest.values() if of_job])
+    parents = parent_jobs(connection, [of_job[0] for of_job in latest.values() if of_job])
     answers = {}
     for row in rows:
         answer = _job(row, facets.get(row.id, {}), noted[row.id], created[row.id])
@@ -131,10 +132,8 @@ def _runs(latest: list[Answer], *, whole: bool) -> Answer:
     return newest | {"latestRuns": latest or None} if whole else newest
 
 
-def _parent(row: Any) -> Answer:
-    if row is None:
+def _parent(job: Mapping[str, Any] | None) -> Answer:
+    if job is None:
         return {"parentJobName": None, "parentJobUuid": None}
-    return {
-        "parentJobName": row.name,
-        "parentJobUuid": str(version_id(0, f"{row.namespace}:{row.name}", 0)),
-    }
+    named = f"{job['namespace']}:{job['name']}"
+    return {"parentJobName": job["name"], "parentJobUuid": str(version_id(0, named, 0))}

@@ -10,7 +10,7 @@ from strandline.core.changes.extraction import SINK
 from strandline.core.openlineage.facets import INPUT, OUTPUT, RUN
 from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.times import micros
-from strandline.store.catalog.runs_called import runs_by_id
+from strandline.store.catalog.runs import runs_by_id
 from strandline.store.lineage.facets import Facets
 from strandline.store.lineage.run_state import run_state
 from strandline.store.marquez.facet_values import all_facets, facet_values

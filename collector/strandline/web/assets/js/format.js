@@ -59,6 +59,9 @@ export const STATES = {
   NONE: ["", "not run", ""],
 };
 
+const JAVA_PACKAGE = /^(?:[a-z]\w*\.)+(?=[A-Z])/; // before the name of an exception
+export const withoutPackage = (error) => error.replace(JAVA_PACKAGE, "");
+
 const RULES = {
   allSources: "every input × every output",
   columnLineage: "column lineage",

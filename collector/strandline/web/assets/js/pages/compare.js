@@ -2,7 +2,19 @@
 import { useState } from "preact/hooks";
 import { get, list, post } from "../api.js";
 import { count, duration, tableName } from "../format.js";
-import { Grid, html, Id, Loaded, Reason, Said, Sql, TableLink, Time, wordHead } from "../parts.js";
+import {
+  Grid,
+  html,
+  Id,
+  Loaded,
+  NoneYet,
+  Reason,
+  Said,
+  Sql,
+  TableLink,
+  Time,
+  wordHead,
+} from "../parts.js";
 import { go, useData, withParams } from "../state.js";
 
 // By the value of `consistency`: the word of the board, and what the snapshots promise.
@@ -58,6 +70,8 @@ function Chooser({ ids, choose }) {
     [text],
     false,
   );
+  if (!text && found.data && !found.data.length)
+    return html`<div class="note"><${NoneYet} of="tables" /></div>`;
   return html`<div class="row">
     <input type="search" aria-label="Find a table to compare" placeholder="find a table"
       value=${text} onInput=${(e) => setText(e.target.value)} />${(found.data || [])
@@ -65,7 +79,11 @@ function Chooser({ ids, choose }) {
         .map(
           (one) =>
             html`<button onClick=${() => choose([...ids, one.id])}>+ ${tableName(one)}</button>`,
-        )}</div>`;
+        )}${
+        text.length > 1 &&
+        found.data?.length === 0 &&
+        html`<span class="dim">No table has this in its name.</span>`
+      }</div>`;
 }
 
 function Answer({ tables, ids, choose, way }) {

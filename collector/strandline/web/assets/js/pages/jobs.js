@@ -1,6 +1,6 @@
 // Jobs: the list, and one with its runs, barriers, code and facets.
 import { address, get, list, send } from "../api.js";
-import { listed, nodeId } from "../format.js";
+import { listed, nodeId, withoutPackage } from "../format.js";
 import {
   Below,
   Confirm,
@@ -112,7 +112,7 @@ export function Job({ params }) {
             one.latestRun.running
               ? html`since <${Time} at=${one.latestRun.startedAt} />`
               : html`ended <${Time} at=${one.latestRun.endedAt} />`
-          }${one.latestRun.error ? html` <span class="dim">${one.latestRun.error}</span>` : ""}`
+          }${one.latestRun.error ? html` <span class="dim">${withoutPackage(one.latestRun.error)}</span>` : ""}`
         : "It has not run; others name it."
     }</p>
     <${ReadsAndWrites} job=${one} />
@@ -124,7 +124,7 @@ export function Job({ params }) {
       ${one.group && html`<${InGroup} job=${one} />`}
     <${Tabs} of=${TABS} now=${tab} link=${(key) => withParams({ tab: key === "runs" ? null : key })} />
     ${tab === "runs" && html`<${OfJob} one=${one} />`}${
-      tab === "lineage" && html`<${Neighbours} node=${one.id} />`
+      tab === "lineage" && html`<${Neighbours} node=${one.id} sides=${["Reads", "Writes"]} />`
     }${tab === "barriers" && html`<${Barriers} one=${one} />`}${
       tab === "facets" && html`<${Facets} facets=${one.facets} quarantined=${one.quarantined} />`
     }

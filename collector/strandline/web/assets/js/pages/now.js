@@ -1,7 +1,7 @@
 // What a data engineer sees at nine in the morning; with an empty store, how to send the first
 // event.
 import { address, get, list } from "../api.js";
-import { count, duration, number } from "../format.js";
+import { count, duration, number, withoutPackage } from "../format.js";
 import { copy, Grid, html, Loaded, Said, Time, wordHead } from "../parts.js";
 import { RunRows } from "./runs.js";
 import { useData } from "../state.js";
@@ -66,11 +66,10 @@ function sentence(now) {
   return "Nothing needs attention.";
 }
 
-const JAVA_PACKAGE = /^(?:[a-z]\w*\.)+(?=[A-Z])/; // before the name of an exception
 const jobIn = (item) => item.text.split(" ")[1];
 const headOf = ({ rule, reason, count: jobs, items: [first] }) => {
   if (rule !== "failed") return first.text;
-  const said = reason.replace(JAVA_PACKAGE, "");
+  const said = withoutPackage(reason);
   return `${jobs === 1 ? `job ${jobIn(first)}` : count(jobs, "job")} failed: ${said}`;
 };
 

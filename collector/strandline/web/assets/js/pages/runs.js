@@ -1,7 +1,7 @@
 // Runs: filters that are sentences; one run with its children as a Gantt, its error, what it read
 // and wrote.
 import { address, get, list } from "../api.js";
-import { ago, count, duration, number, tableName } from "../format.js";
+import { ago, count, duration, number, tableName, withoutPackage } from "../format.js";
 import {
   Below,
   Facets,
@@ -100,7 +100,7 @@ export function RunRows({ page, plain, empty, most }) {
   const cells = (run) => [
     {
       show: html`<a href=${runLink(run)}><${State} state=${run.state} /></a>
-        ${run.error && html`<div class="small dim">${run.error.slice(0, 160)}</div>`}`,
+        ${run.error && html`<div class="small dim">${withoutPackage(run.error).slice(0, 160)}</div>`}`,
       text: run.state,
     },
     { show: html`<${Time} at=${run.startedAt} />`, text: run.startedAt || "" },
@@ -266,7 +266,7 @@ function Children({ run, below }) {
         html`<p>Failed further below: ${deeper.map(
           (one, i) =>
             html`${i ? ", " : ""}<a href=${runLink(one)}>${one.job.name}</a>${
-              one.error && html` <span class="dim">${one.error}</span>`
+              one.error && html` <span class="dim">${withoutPackage(one.error)}</span>`
             }`,
         )}</p>`
       }`;

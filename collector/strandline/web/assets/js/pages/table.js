@@ -60,7 +60,9 @@ export function Tables({ params }) {
         : { show: html`<span class="dim">none: a source</span>`, text: "" },
       {
         show: html`<${Time} at=${at} />${
-          at && !snapshot && html`<div class="small dim">its run; no snapshot is reported</div>`
+          at &&
+          !snapshot &&
+          html`<div class="small dim nowrap" title="its writer reports no snapshots">end of run</div>`
         }`,
         text: at || "",
       },
@@ -428,7 +430,8 @@ const Origin = ({ from, how }) => html`<div class="origin">
   ${how.map((one) => html` <span class="chip">${one.toLowerCase().replaceAll("_", " ")}</span>`)}
 </div>`;
 
-export function Neighbours({ node }) {
+// `sides`: the headings of what comes before and after.
+export function Neighbours({ node, sides = ["Comes from", "Goes to"] }) {
   const graph = useData((signal) => get("/lineage", { node, depth: 1 }, signal), [node]);
   return html`<${Loaded} of=${graph}>${(answer) => {
     const { nodes, edges } = merged([answer]);
@@ -439,24 +442,29 @@ export function Neighbours({ node }) {
       edges
         .filter((edge) => here.has(into ? edge.target : edge.source))
         .map((edge) => [edge, by.get(into ? edge.source : edge.target)]);
-    const row = ([edge, one]) => {
-      const seen = edge.lastSeen || edge.until || edge.since;
-      const link = one.type === "job" ? JobLink : TableLink;
-      return [
-        { show: html`<${link} of=${one} />`, text: one.name },
-        stateOf(one),
-        ruleName(edge.rule),
-        { show: html`<${Time} at=${seen} />`, text: seen || "" },
-      ];
+    const row =
+      (hasStates) =>
+      ([edge, one]) => {
+        const seen = edge.lastSeen || edge.until || edge.since;
+        const link = one.type === "job" ? JobLink : TableLink;
+        return [
+          { show: html`<${link} of=${one} />`, text: one.name },
+          ...(hasStates ? [stateOf(one)] : []),
+          ruleName(edge.rule),
+          { show: html`<${Time} at=${seen} />`, text: seen || "" },
+        ];
+      };
+    const part = (title, found) => {
+      const hasStates = found.some(([, one]) => one.type === "job");
+      return html`<h2>${title}</h2>
+        <${Grid}
+          name="neighbours"
+          head=${["name", ...(hasStates ? ["state"] : []), "known from", "last seen"]}
+          empty="Nothing is known."
+          rows=${found.map(row(hasStates))}
+        />`;
     };
-    const part = (title, found) => html`<h2>${title}</h2>
-      <${Grid}
-        name="neighbours"
-        head=${["name", "state", "known from", "last seen"]}
-        empty="Nothing is known."
-        rows=${found.map(row)}
-      />`;
-    return html`${part("Comes from", side(true))}${part("Goes to", side(false))}`;
+    return html`${part(sides[0], side(true))}${part(sides[1], side(false))}`;
   }}<//>`;
 }
 

@@ -1,10 +1,8 @@
 """A transaction's changes of the lineage graph, for processes that keep parts of it.
 
-One row of `graph_news`.
-
-A row names what may have changed, never how. Which jobs hang on a run is asked of the database by
-whoever reads the row (`around`). What is taken away or named anew altogether raises the store's
-epoch instead (store/sql/shared_settings.py).
+One row of `graph_news` names what may have changed, never how. Which jobs hang on a run is asked of
+the database by whoever reads the row (`around`). What is taken away or named anew altogether raises
+the store's epoch instead (store/sql/shared_settings.py).
 """
 
 from collections.abc import Collection, Iterable, Mapping
