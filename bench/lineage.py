@@ -28,7 +28,8 @@ from strandline.core.walk import Direction
 from strandline.runtime.job_memory import JobMemory
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations
 from strandline.store.schema.run_tables import jobs

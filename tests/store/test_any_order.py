@@ -18,6 +18,7 @@ from strandline.core.openlineage.times import micros_of, moment_of
 from strandline.core.walk import Direction
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.job_steps import stated_sources
+from strandline.store.lineage.known_jobs import KnownJobs
 from strandline.store.lineage.recent_runs import JobEdge
 from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_graph import TableGraph
@@ -99,7 +100,7 @@ def steps(connection: Connection) -> list[Any]:
     """Return the edges of running jobs, by names."""
     datasets = dict(rows(connection, "SELECT id, name FROM datasets"))
     names = {None: None, **datasets, **dict(rows(connection, "SELECT id, name FROM jobs"))}
-    graph = TableGraph(connection, View(micros_of(NOW), live=True))
+    graph = TableGraph(KnownJobs(connection, View(micros_of(NOW), live=True)))
     found = graph.steps(list(datasets), Direction.UPSTREAM, 10_000)
     return sorted(
         ((names[one.source], names[one.via], names[one.target]) for one in found), key=str
@@ -113,7 +114,7 @@ def known(connection: Connection) -> list[Any]:
     """
     datasets = dict(rows(connection, "SELECT id, name FROM datasets"))
     names = {None: None, **datasets, **dict(rows(connection, "SELECT id, name FROM jobs"))}
-    graph = TableGraph(connection, View(micros_of(NOW), runs=RUNS))
+    graph = TableGraph(KnownJobs(connection, View(micros_of(NOW), runs=RUNS)))
     found = []
     for one in graph.steps(list(datasets), Direction.UPSTREAM, 10_000):
         seen = graph.reasons[one].seen

@@ -11,7 +11,8 @@ from strandline.store.catalog.lists import jobs_page
 from strandline.store.catalog.runs import runs_page
 from strandline.store.lineage.failures import first_line
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from worlds.scenarios.bank import FACET, bank, run_id
 from worlds.scenarios.plain import creates, parent, run
 from worlds.scenarios.taking import NOW, arrows, fill, ids, lineage, reader, view

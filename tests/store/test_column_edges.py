@@ -9,7 +9,7 @@ from strandline.core.walk import Direction
 from strandline.store.lineage import column_edges
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.table_lineage import Question
+from strandline.store.lineage.table_graph import Question
 from worlds.scenarios.bank import FACET
 from worlds.scenarios.plain import columns, dataset, run
 from worlds.scenarios.taking import NOW, arrows, fill, reader

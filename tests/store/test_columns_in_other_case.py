@@ -8,9 +8,10 @@ from sqlalchemy import Engine
 
 from strandline.errors import NotFoundError
 from strandline.store.lineage.column_lineage import Columns, walk_columns
+from strandline.store.lineage.known_jobs import KnownJobs
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_lineage import Question
+from strandline.store.lineage.table_graph import Question
 from strandline.store.questions.asked import ANSWERS
 from worlds.builders import Json
 from worlds.scenarios.bank import FACET
@@ -120,7 +121,7 @@ def test_a_question_keeps_no_column_that_no_edge_names(engine: Engine) -> None:
     store(engine, "id", *(f"unnamed_{number}" for number in range(200)))
 
     with reader(engine) as connection:
-        graph = Columns(connection, Question(node_called(connection, "t"), NOW))
+        graph = Columns(KnownJobs(connection, NOW), Question(node_called(connection, "t"), NOW))
         walk_columns(connection, graph)
         kept = pickle.dumps(graph._columns)
     assert b"Id" in kept

@@ -9,7 +9,8 @@ from strandline.cli import main
 from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.lists import datasets_page
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from strandline.store.questions.impact import Removal, impact_of
 from worlds.scenarios.bank import FACET
 from worlds.scenarios.plain import dataset, run

@@ -6,7 +6,8 @@ from sqlalchemy import Engine
 
 from strandline.core.walk import Direction
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from worlds.scenarios.bank import FACET
 from worlds.scenarios.plain import parent, run
 from worlds.scenarios.taking import arrows, fill, ids, lineage, reader, view

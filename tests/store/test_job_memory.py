@@ -20,7 +20,8 @@ from strandline.store.ingest import take as taking
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage import graph_log
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import raise_epoch
 from worlds.builders import encode

@@ -14,7 +14,8 @@ from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage import graph_log, known_jobs
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from strandline.store.marquez.annotations import Author, Note, annotate
 from strandline.store.schema.annotation_tables import DELETED
 from strandline.store.schema.graph_tables import graph_news

@@ -11,7 +11,7 @@ from fixtures.sqlite_first import database_url, own_database_url  # noqa: F401 -
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_lineage import Question
+from strandline.store.lineage.table_graph import Question
 from worlds.builders import dataset, event, rows, run_id, store
 from worlds.scenarios.bank import FACET
 from worlds.scenarios.plain import parent, run

@@ -18,7 +18,8 @@ from strandline.store.forgetting.forget import Requester, Subject, forget
 from strandline.store.ingest.labels import relabel
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from worlds.builders import (
     NOON,
     Json,

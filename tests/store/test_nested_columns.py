@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from strandline.core.walk import Direction
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.table_lineage import Question
+from strandline.store.lineage.table_graph import Question
 from worlds.builders import Json, dataset, event, store
 from worlds.scenarios.taking import arrows, reader, view
 

@@ -9,7 +9,8 @@ from strandline.core.openlineage.times import micros
 from strandline.core.walk import Direction
 from strandline.store.ingest.take import Outcome
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from worlds.builders import dataset, event, live, rows, store, symlink
 from worlds.scenarios.taking import arrows, reader, view
 

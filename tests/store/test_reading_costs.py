@@ -21,7 +21,8 @@ from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import RECENT_RUNS
 from strandline.store.lineage.run_state import View, rows_of_runs
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from strandline.store.questions.impact import Removal, impact_of
 from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.schema.snapshot_tables import job_barriers

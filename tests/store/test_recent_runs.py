@@ -24,7 +24,7 @@ from strandline.store.lineage.recent_runs import (
     with_relations,
 )
 from strandline.store.lineage.run_state import View, run_owners
-from strandline.store.lineage.table_lineage import Question
+from strandline.store.lineage.table_graph import Question
 from strandline.store.schema.relation_tables import relations as run_relations
 from strandline.store.schema.run_tables import runs
 from strandline.store.sql.shared_settings import agree

@@ -19,7 +19,8 @@ from strandline.store.catalog.search import search_page
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from worlds.builders import live, rows, run_id, store
 from worlds.scenarios.taking import reader
 

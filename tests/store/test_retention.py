@@ -21,7 +21,8 @@ from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.facets import merged_facets
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from strandline.store.schema.archive_tables import archive_batches
 from strandline.store.sql.shared_settings import agree
 from worlds.builders import (

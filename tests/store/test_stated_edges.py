@@ -8,7 +8,8 @@ from sqlalchemy import Engine
 
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from worlds.builders import Json, dataset, event, job_event, rows, store, symlink
 from worlds.producers import dataset_event
 from worlds.scenarios.taking import arrows, reader, view

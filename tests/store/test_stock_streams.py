@@ -13,7 +13,8 @@ from strandline.store.catalog.lists import jobs_page
 from strandline.store.catalog.runs import runs_page
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from strandline.store.sql.compression import expand
 from worlds.builders import Json, dataset, event, history, live, parent, rows, run_id, store
 from worlds.scenarios.taking import reader

@@ -8,7 +8,8 @@ from sqlalchemy import Engine
 from store.test_stated_edges import column_lineage, columns, declared, entry, lineage, origin
 from strandline.core.walk import Direction
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from worlds.builders import Json, dataset, event, job_event, store, symlink
 from worlds.scenarios.taking import reader, view
 

@@ -15,7 +15,7 @@ from strandline.core.walk import Direction
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_lineage import Question
+from strandline.store.lineage.table_graph import Question
 from worlds.builders import store
 
 HERE = recordings.FILES.parent / "others"

@@ -13,7 +13,8 @@ from strandline.errors import NotFoundError
 from strandline.store.lineage.failures import failures
 from strandline.store.lineage.lookup import node_of, node_text
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 
 MICRO = 1_000_000
 LONGEST_REASON = 500

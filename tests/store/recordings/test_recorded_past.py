@@ -17,7 +17,8 @@ from strandline.core.walk import Direction
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import node_of, node_text
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from strandline.store.questions.run_graph import run_graph
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import runs

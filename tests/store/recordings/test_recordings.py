@@ -23,7 +23,8 @@ from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from strandline.store.schema.relation_tables import job_relations
 from strandline.store.schema.run_tables import jobs
 from strandline.store.versions.answers import cut_of

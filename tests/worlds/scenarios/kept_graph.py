@@ -20,7 +20,8 @@ from strandline.store.ingest.retention import expire
 from strandline.store.ingest.take import Record
 from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from strandline.store.questions.impact import Removal, impact_of
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs

@@ -11,7 +11,8 @@ from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from strandline.store.sql.engine import reading
 
 

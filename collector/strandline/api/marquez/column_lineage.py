@@ -21,9 +21,8 @@ from strandline.errors import NotFoundError
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.known_jobs import KnownJobs
 from strandline.store.lineage.lookup import Node, names_of_datasets, node_text
-from strandline.store.lineage.relations import with_known_runs
 from strandline.store.lineage.run_state import iso
-from strandline.store.lineage.table_lineage import Question, jobs_for
+from strandline.store.lineage.table_graph import Question, jobs_for
 from strandline.store.marquez.datasets import node_of_row, rows_of
 from strandline.store.marquez.facet_values import facet_values
 
@@ -74,7 +73,7 @@ def get_column_lineage(query: Annotated[ColumnsQuery, InQuery()], session: ReadS
 
 def _outputs(connection: Connection, start: Start) -> list[Node]:
     """Return the datasets that a job makes, or that what ran below it makes."""
-    known = KnownJobs(connection, with_known_runs(connection, start.view))
+    known = KnownJobs(connection, start.view)
     jobs = known.called(jobs_for(connection, start.node, known)).values()
     written = {edge.dataset for job in jobs for edge in job.edges if edge.direction == SINK}
     rows = rows_of(connection, written).values()

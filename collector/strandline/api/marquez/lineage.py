@@ -17,7 +17,8 @@ from strandline.core.openlineage.names import Naming, id_of
 from strandline.errors import NotFoundError
 from strandline.store.lineage.lookup import Node, names_of_datasets, node_of, node_text
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from strandline.store.marquez.datasets import rows_of
 from strandline.store.marquez.jobs import job_rows
 from strandline.store.marquez.runs import version_id

@@ -41,17 +41,10 @@ from strandline.store.lineage.known_jobs import KnownJob, KnownJobs, stated_of
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.recent_runs import JobEdge, Seen
-from strandline.store.lineage.relations import all_jobs_touching, job_edges_of, with_known_runs
+from strandline.store.lineage.relations import all_jobs_touching, job_edges_of
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_edges import seen_answer
-from strandline.store.lineage.table_lineage import (
-    Answer,
-    Question,
-    in_order,
-    jobs_for,
-    nodes_of,
-    outcome,
-)
+from strandline.store.lineage.table_graph import Question, jobs_for, outcome
+from strandline.store.lineage.table_lineage import Answer, in_order, nodes_of, seen_answer
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import edge_columns, edge_uses
 from strandline.store.schema.run_tables import runs
@@ -74,27 +67,21 @@ class Columns:
     `into_views`: also step into views, for readers that do not say what these show.
     """
 
-    connection: Connection
+    known: KnownJobs
     asked: Question
     jobs: frozenset[int] = frozenset()
     starts: frozenset[int] | None = None  # datasets that the walk starts from; None: all nodes
-    known: KnownJobs | None = None
     into_views: bool = False
     origins: dict[WalkStep[Column], dict[Origin, Seen]] = field(default_factory=dict)
     looked: Looked = field(default_factory=Looked)
     left_out: set[tuple[WalkStep[Column], Origin]] = field(default_factory=set)
     _columns: dict[int, JobColumns] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        if self.known is None:
-            view = with_known_runs(self.connection, self.asked.view)
-            self.known = KnownJobs(self.connection, view)
-
     def steps(
         self, nodes: Sequence[Column], way: Direction, limit: int
     ) -> Sequence[WalkStep[Column]]:
         """Return the steps that leave these columns; see core.walk.Graph."""
-        jobs = self._jobs_at(nodes, way, limit)
+        jobs = self.known.around(dict.fromkeys(node for node, _ in nodes), self.jobs, way, limit)
         edges = [edge for job in jobs.values() for edge in job.edges]
         origins: dict[WalkStep[Column], dict[Origin, Seen]] = {}
         leaving = self._leaving(nodes, way, self._columns_of(jobs, edges))
@@ -117,16 +104,18 @@ class Columns:
         self, jobs: Mapping[int, KnownJob], edges: Sequence[JobEdge]
     ) -> dict[int, JobColumns]:
         """Return the edges of columns of these jobs, without those of nested commands."""
-        shown = without_nested(self.connection, edges, self.jobs)
+        shown = without_nested(self.known.connection, edges, self.jobs)
         until = self.asked.view.at if self.asked.view.past else None
         if len(shown) < len(edges):
             relations = by_job(shown)
-            return columns_of_jobs(self.connection, relations, stated_of(jobs.values()), until)
+            return columns_of_jobs(
+                self.known.connection, relations, stated_of(jobs.values()), until
+            )
         new = {id_: job for id_, job in jobs.items() if id_ not in self._columns}
         if new:
             relations = {id_: job.relations for id_, job in new.items()}
             self._columns |= columns_of_jobs(
-                self.connection, relations, stated_of(new.values()), until
+                self.known.connection, relations, stated_of(new.values()), until
             )
         return {id_: self._columns[id_] for id_ in jobs}
 
@@ -177,7 +166,6 @@ class Columns:
 
     def _read_unstated(self, views: Collection[int], limit: int) -> set[int]:
         """Return the views that nobody wrote, and that a run read without saying what they show."""
-        assert self.known is not None
         unwritten = {view for view in views if not self.known.touching([view], SINK, 1)}
         if not unwritten:
             return set()
@@ -200,19 +188,8 @@ class Columns:
         if way is Direction.DOWNSTREAM and (self.starts is None or node[0] in self.starts):
             yield from job.shown_by(node[0])
 
-    def _jobs_at(self, nodes: Sequence[Column], way: Direction, limit: int) -> dict[int, KnownJob]:
-        """Return the jobs among these nodes, and those that touch the datasets among them."""
-        assert self.known is not None
-        ids = {node for node, _ in nodes}
-        direction = SINK if way is Direction.UPSTREAM else SOURCE
-        starts = self.jobs & ids
-        others = ids - starts
-        names = self.known.touching(others, direction, limit) if others else []
-        return self.known.called([*starts, *names])
-
     def named(self, dataset: int, direction: Direction) -> set[str]:
         """Return the columns of a dataset that edges on these sides of it name."""
-        assert self.known is not None
         names: set[str] = set()
         for way in direction.ways:
             side = SINK if way is Direction.UPSTREAM else SOURCE
@@ -266,7 +243,8 @@ def column_lineage_of(
 ) -> Answer:
     """Return the lineage of one column of a dataset, or of all, or of all that a job makes."""
     return columns_answer(
-        connection, walk_columns(connection, Columns(connection, question), column)
+        connection,
+        walk_columns(connection, Columns(KnownJobs(connection, question.view), question), column),
     )
 
 
@@ -376,11 +354,10 @@ def starts_of(graph: Columns, node: Node, column: str | None = None) -> list[Col
     job starts with all that it, or what ran below it, makes.
     """
     if node.kind == "job":
-        assert graph.known is not None
-        return [(job, "") for job in jobs_for(graph.connection, node, graph.known)]
+        return [(job, "") for job in jobs_for(graph.known.connection, node, graph.known)]
     if column is not None:
-        return [(node.id, spelled(graph.connection, node, column, graph.asked.view))]
-    names = columns_of(graph.connection, node)
+        return [(node.id, spelled(graph.known.connection, node, column, graph.asked.view))]
+    names = columns_of(graph.known.connection, node)
     direction = Direction.BOTH if graph.asked.view.past else graph.asked.direction
     names += uncovered(graph.named(node.id, direction), names)
     return [(node.id, name) for name in names] or [(node.id, "")]

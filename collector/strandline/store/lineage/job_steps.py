@@ -26,7 +26,7 @@ from strandline.core.changes.edges import BY_COLUMNS, BY_LINEAGE, BY_SOURCES
 from strandline.core.changes.extraction import SINK
 from strandline.core.views import Link, ViewsRead
 from strandline.core.walk import Direction, WalkStep
-from strandline.store.lineage.recent_runs import JobEdge, Seen
+from strandline.store.lineage.recent_runs import JobEdge, Seen, age_of
 from strandline.store.lineage.stated_edges import EdgeSets, SetUse, edge_sets_of
 
 RULES = {BY_LINEAGE: "lineage", BY_COLUMNS: "columnLineage"}
@@ -327,15 +327,11 @@ def by_job(edges: Collection[JobEdge]) -> dict[int, JobRelations]:
         if edge_.of_query and edge_.run not in writers:
             _keep_newest(job.beside.setdefault(edge_.owner, {}), edge_)
     for job in jobs.values():
-        job.written.sort(key=_age)
+        job.written.sort(key=age_of)
     return jobs
 
 
 def _keep_newest(reads: dict[int, JobEdge], job_edge: JobEdge) -> None:
     before = reads.get(job_edge.dataset)
-    if before is None or _age(job_edge) > _age(before):
+    if before is None or age_of(job_edge) > age_of(before):
         reads[job_edge.dataset] = job_edge
-
-
-def _age(job_edge: JobEdge) -> tuple[int, int, int]:
-    return job_edge.at, job_edge.since, job_edge.owner

@@ -12,7 +12,11 @@ from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import Direction
 from strandline.store.lineage.job_steps import JobRelations, StatedSources, by_job, stated_sources
 from strandline.store.lineage.recent_runs import JobEdge
-from strandline.store.lineage.relations import job_edges_with_open_jobs, owning_jobs
+from strandline.store.lineage.relations import (
+    job_edges_with_open_jobs,
+    owning_jobs,
+    with_known_runs,
+)
 from strandline.store.lineage.run_state import View
 from strandline.store.lineage.stated_edges import views_among
 from strandline.store.schema.dataset_tables import datasets
@@ -66,6 +70,9 @@ class KnownJobs:
     at: tuple[dict[int, list[int]], dict[int, list[int]]] = field(default_factory=lambda: ({}, {}))
     views: dict[int, bool] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.view = with_known_runs(self.connection, self.view)
+
     @property
     def state_columns(self) -> bool:
         """True if events state columns or sources for a sink of one of these jobs."""
@@ -112,6 +119,15 @@ class KnownJobs:
         self._find_jobs(ids, direction)
         names = dict.fromkeys(name for id_ in ids for name in self.at[direction][id_])
         return list(names)[:limit]
+
+    def around(
+        self, nodes: Collection[int], jobs: Collection[int], way: Direction, limit: int
+    ) -> dict[int, KnownJob]:
+        """Return the jobs that steps leave some nodes by: of a job among `jobs` itself."""
+        near = SINK if way is Direction.UPSTREAM else SOURCE
+        starts = [node for node in nodes if node in jobs]
+        others = [node for node in nodes if node not in jobs]
+        return self.called([*starts, *self.touching(others, near, limit)])
 
     def views_among(self, ids: Collection[int]) -> list[int]:
         """Return those of these datasets that a run read as views."""

@@ -101,6 +101,11 @@ class JobEdge(NamedTuple):
     seen: Seen = NEVER
 
 
+def age_of(job_edge: JobEdge) -> tuple[int, int, int]:
+    """Return the order of edges: when one was last seen, when first, and its run."""
+    return job_edge.at, job_edge.since, job_edge.owner
+
+
 class Sighting(NamedTuple):
     """A stored relation with the run that owns it.
 

@@ -40,7 +40,8 @@ from strandline.store.lineage.snapshot_reads import (
     tell_same_rows,
 )
 from strandline.store.lineage.stated_edges import StatedInputs, stated_inputs
-from strandline.store.lineage.table_lineage import Answer, in_order, nodes_of, outcome
+from strandline.store.lineage.table_graph import outcome
+from strandline.store.lineage.table_lineage import Answer, in_order, nodes_of
 from strandline.store.lineage.table_snapshots import (
     BEFORE_ALL,
     approximate_ids,

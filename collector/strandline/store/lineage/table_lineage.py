@@ -14,54 +14,102 @@ from typing import Any
 from sqlalchemy import Connection, Select, select
 
 from strandline.core.changes.extraction import SINK, SOURCE
-from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep
+from strandline.core.walk import MOST_NODES, Direction, Walk
 from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.failures import outcomes
-from strandline.store.lineage.hidden import Key
-from strandline.store.lineage.hidden_nodes import hidden_beside, seen_jobs
-from strandline.store.lineage.hierarchy import Above, above, jobs_of, runs_below
-from strandline.store.lineage.job_steps import Reason
+from strandline.store.lineage.hidden_nodes import seen_jobs
+from strandline.store.lineage.hierarchy import Above
+from strandline.store.lineage.job_steps import ALL_SOURCES, VIEW
 from strandline.store.lineage.known_jobs import KnownJobs, SharedJobs
 from strandline.store.lineage.lookup import Node, node_text
-from strandline.store.lineage.recent_runs import JobEdge, Seen, latest_runs
-from strandline.store.lineage.relations import job_edges_of, jobs_called, last_runs, with_known_runs
+from strandline.store.lineage.recent_runs import JobEdge, Seen, age_of, latest_runs
+from strandline.store.lineage.relations import job_edges_of
 from strandline.store.lineage.run_state import RunState, View, iso, run_states
-from strandline.store.lineage.table_edges import FoundEdge, age, begun_at, edge_answer
-from strandline.store.lineage.table_graph import TableGraph
+from strandline.store.lineage.table_graph import (
+    Question,
+    Steps,
+    TableGraph,
+    WalkedTables,
+    as_shown,
+    relations_in,
+    walk_tables,
+)
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs
 from strandline.store.sql.engine import by_index
 from strandline.store.sql.id_lists import among_given
 
 Answer = dict[str, Any]
-Steps = Sequence[tuple[WalkStep[int], Reason]]
 
+STRENGTH = (VIEW, ALL_SOURCES, "columnLineage", "lineage")  # of rules, the strongest last
 MOST_FAILED = 10  # jobs that an answer names whose failed runs left out edges
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question about a node. depth: jobs on the way, None for all; collapse.
+@dataclass(slots=True)
+class FoundEdge:
+    """An edge of an answer, of all steps that it stands for.
 
-    None, parent or root.
-
-    A job that is asked for with collapse, or that touches nothing itself, stands for all that ran
-    below it.
+    The strongest rule, the newest relation.
     """
 
-    node: Node
-    view: View
-    direction: Direction = Direction.BOTH
-    depth: int | None = None
-    most: int = MOST_NODES
-    collapse: str = "none"
-    others: tuple[Node, ...] = ()  # further nodes to start from
-    dependencies: tuple[str, ...] = ()  # between columns: only edges of these; none: all
+    rule: str
+    related: JobEdge | None
+    seen: Seen
 
-    @property
-    def starts(self) -> tuple[Node, ...]:
-        """All nodes that are asked for, each once."""
-        return tuple(dict.fromkeys((self.node, *self.others)))
+    def join(self, rule: str, related: JobEdge | None, sighting: Seen) -> None:
+        """Let it stand for another step as well."""
+        if rule != self.rule:
+            self.rule = max(self.rule, rule, key=STRENGTH.index)
+        if sighting is not self.seen:
+            self.seen = self.seen.joined(sighting)
+        if related is not self.related and (
+            self.related is None or (related is not None and age_of(related) > age_of(self.related))
+        ):
+            self.related = related
+
+
+def edge_answer(
+    answer: Answer, edge: FoundEdge, states: Mapping[int, RunState], latest: int | None
+) -> Answer:
+    """Complete an edge as answers show it.
+
+    That is the run that it was last seen in if that has a state, when it was seen, and the latest
+    run of its job if that failed later.
+    """
+    shown = states.get(edge.related.owner) if edge.related else None
+    if edge.related is not None and shown is not None:
+        answer["runId"] = shown.run_id
+        answer["state"] = shown.state
+        answer["running"] = shown.live
+        answer["since"] = iso(edge.related.since)
+        answer["until"] = iso(shown.until)
+    answer.update(seen_answer(edge.seen))
+    last = None if latest is None else states.get(latest)
+    if shown is not None and last is not None and _failed_later(last, shown):
+        run = {"runId": last.run_id, "state": last.state, "endedAt": iso(last.until)}
+        answer["latestRun"] = run
+    return answer
+
+
+def _failed_later(last: RunState, shown: RunState) -> bool:
+    if last.state not in ("FAIL", "ABORT", "LOST") or last.state == shown.state:
+        return False
+    return begun_at(last) > begun_at(shown)
+
+
+def begun_at(state: RunState) -> tuple[int, str]:
+    """Return the order of runs: their start, and among equal starts their ids."""
+    return state.since or 0, state.run_id
+
+
+def seen_answer(sighting: Seen) -> Answer:
+    """Return when an edge was last seen, in how many of the answer's runs, and if in the latest."""
+    return {
+        "lastSeen": iso(sighting.at),
+        "runs": len(sighting.owners),
+        "ofRuns": len(sighting.among),
+        "inLatest": not sighting.newest.isdisjoint(sighting.owners),
+    }
 
 
 def lineage_of(
@@ -72,62 +120,8 @@ def lineage_of(
     `shared` are jobs that outlive the question.
     """
     by_index(connection)
-    known = KnownJobs(connection, with_known_runs(connection, question.view), shared)
+    known = KnownJobs(connection, question.view, shared)
     return _answer(connection, walk_tables(connection, question, known), question)
-
-
-@dataclass(frozen=True, slots=True)
-class WalkedTables:
-    """A walk between tables with the jobs that an answer shows: those above others in their place.
-
-    `higher` maps owning runs to what is shown in their place.
-    """
-
-    graph: TableGraph
-    found: Walk[int]
-    distances: Mapping[int, int]
-    steps: Steps
-    higher: Mapping[int, Above]
-
-    def outcome(
-        self, connection: Connection, view: View, shown: Iterable[int]
-    ) -> tuple[Answer, set[Key]]:
-        """Return the answer's fields about its size, and the edges that it leaves out."""
-        hidden = self.graph.looked.hidden(connection, view)
-        return outcome(self.found, view, len(hidden), hidden_beside(connection, shown)), hidden
-
-
-def walk_tables(connection: Connection, question: Question, known: KnownJobs) -> WalkedTables:
-    """Walk between tables and jobs from the nodes of a question."""
-    wholes = [_Whole.of(connection, question, node, known) for node in question.starts]
-    starts = list(dict.fromkeys(start for whole in wholes for start in whole.jobs or [whole.node]))
-    start_jobs = frozenset(job for whole in wholes for job in whole.jobs)
-    graph = TableGraph(connection, question.view, start_jobs, known)
-    walked = graph.walk(starts, question.direction, question.depth, question.most)
-    return _as_shown(connection, graph, walked, question, wholes)
-
-
-def _as_shown(
-    connection: Connection,
-    graph: TableGraph,
-    walked: Walk[int],
-    question: Question,
-    wholes: Sequence["_Whole"] = (),
-) -> WalkedTables:
-    steps: Steps = [(step, graph.reasons[step]) for step in walked.steps]
-    distances = walked.nodes
-    higher: dict[int, Above] = {}
-    if question.collapse != "none" or any(whole.below for whole in wholes):
-        owners = {relation.owner for _, reason in steps for relation in relations_in(reason)}
-        higher = above(connection, owners, question.collapse)
-        for whole in wholes:
-            higher |= whole.above(owners)
-        higher = _seen_above(connection, higher)
-    for whole in wholes:
-        distances = whole.joined(distances)
-    if higher or any(whole.below for whole in wholes):
-        distances, steps = _collapsed(distances, steps, higher)
-    return WalkedTables(graph, walked, distances, steps, higher)
 
 
 def only_nodes(answer: Answer) -> Answer:
@@ -147,7 +141,7 @@ def whole_graph(
     At a moment in the past, and where only what runs is asked for, a dataset that nothing touches
     is left out.
     """
-    graph, nowhere = TableGraph(connection, view, frozenset()), Node("dataset", 0, "", "")
+    graph, nowhere = TableGraph(KnownJobs(connection, view)), Node("dataset", 0, "", "")
     walked = graph.walk(starts, Direction.BOTH, 1, most)
     answer = answer_of(connection, graph, walked, Question(nowhere, view))
     if view.past or view.live:
@@ -163,7 +157,7 @@ def answer_of(
     question: Question,
 ) -> Answer:
     """Return the result of a walk as JSON."""
-    return _answer(connection, _as_shown(connection, graph, walked, question), question)
+    return _answer(connection, as_shown(connection, graph, walked, question), question)
 
 
 def _answer(connection: Connection, walked: WalkedTables, question: Question) -> Answer:
@@ -228,8 +222,8 @@ def _last_writes(connection: Connection, job_ids: Sequence[int], view: View) -> 
     edges = job_edges_of(connection, view, job_ids)
     last: dict[int, JobEdge] = {}
     for edge in edges:
-        if edge.direction == SINK and (edge.job not in last or age(edge) > age(last[edge.job])):
-            last[edge.job] = edge
+        if edge.direction == SINK:
+            last[edge.job] = max(last.get(edge.job, edge), edge, key=age_of)
     owners = {edge.owner for edge in last.values()}
     of_runs = [edge for edge in edges if edge.owner in owners]
     states = run_states(connection, owners, view, {edge.run for edge in of_runs})
@@ -252,80 +246,12 @@ def _ends(nodes: Mapping[int, Answer], edges: Iterable[JobEdge], direction: int)
     return sorted(ends_shown, key=lambda node: str(node["id"]))
 
 
-def _seen_above(connection: Connection, higher: Mapping[int, Above]) -> dict[int, Above]:
-    """A job above that the key does not see stands for nothing."""
-    visible = seen_jobs(connection, {run.job for run in higher.values()})
-    return {owner: run for owner, run in higher.items() if run.job in visible}
-
-
-@dataclass(frozen=True, slots=True)
-class _Whole:
-    """The jobs that a walk starts from.
-
-    The one asked for, and where it is shown for all that ran below it, those.
-
-    below: the run of the asked job that each of the runs is below.
-    """
-
-    node: int
-    jobs: list[int]
-    below: Mapping[int, int]
-
-    @classmethod
-    def of(
-        cls, connection: Connection, question: Question, node: Node, known: KnownJobs
-    ) -> "_Whole":
-        if node.kind != "job":
-            return cls(node.id, [], {})
-        jobs = jobs_called(connection, node.id)
-        if question.collapse == "none" and known.called([node.id])[node.id].edges:
-            return cls(node.id, jobs, {})
-        below = runs_below(connection, last_runs(connection, node.id, question.view))
-        return cls(node.id, list(dict.fromkeys([*jobs, *jobs_of(connection, below)])), below)
-
-    def above(self, owners: Iterable[int]) -> dict[int, Above]:
-        """The asked job in the place of each owner that ran below it."""
-        return {
-            owner: Above(self.below[owner], self.node) for owner in owners if owner in self.below
-        }
-
-    def joined(self, distances: Mapping[int, int]) -> dict[int, int]:
-        """The distances without the jobs that the asked one stands for."""
-        if not self.jobs:
-            return dict(distances)
-        others = {job for job in self.jobs if job != self.node} if self.below else set()
-        return {node: distance for node, distance in distances.items() if node not in others} | {
-            self.node: 0
-        }
-
-
-def jobs_for(connection: Connection, node: Node, known: KnownJobs) -> list[int]:
-    """Return the jobs that a job stands for.
-
-    Itself, and where it touches nothing all that ran below its last runs.
-    """
-    return _Whole.of(connection, Question(node, known.view), node, known).jobs
-
-
 def in_order(edges: Iterable[Answer]) -> list[Answer]:
     """Edges by their ends, of columns by their job then.
 
     The same question has the same answer, to the byte.
     """
     return sorted(edges, key=lambda edge: (edge["target"], edge["source"], edge.get("job") or ""))
-
-
-def outcome(walked: Walk[Any], view: View, hidden: int, unseen: int) -> Answer:
-    """Return the size of the walk's graph, its moment, and the numbers of what is hidden.
-
-    unseen: how many nodes beside it are in namespaces that the key does not see.
-    """
-    shown = {"complete": walked.complete, "truncatedBy": walked.truncated_by, "asOf": iso(view.at)}
-    left_out = {"nodes": len(walked.left_out), "edges": hidden}
-    if not unseen:
-        return shown | {"hidden": left_out}
-    shown |= {"complete": False, "truncatedBy": walked.truncated_by or "access"}
-    return shown | {"hidden": left_out | {"access": unseen}}
 
 
 def nodes_of(connection: Connection, distances: Mapping[int, int]) -> dict[int, Answer]:
@@ -366,11 +292,6 @@ def node_ids(connection: Connection, ids: Sequence[int]) -> list[str]:
 def _node(kind: str, namespace: str, name: str, distance: int) -> Answer:
     id_ = node_text(kind, namespace, name)
     return {"id": id_, "type": kind, "namespace": namespace, "name": name, "distance": distance}
-
-
-def relations_in(reason: Reason) -> Iterable[JobEdge]:
-    """The relations that a step stands on."""
-    return (side for side in (reason.read, reason.written) if side is not None)
 
 
 def _edges(
@@ -455,26 +376,3 @@ def _tell_drops(connection: Connection, nodes: Mapping[int, Answer], view: View)
     tables = [id_ for id_, node in nodes.items() if node["type"] == "dataset"]
     for id_, more in drop_answers(connection, tables, view.at, past=view.past).items():
         nodes[id_].update(more)
-
-
-def _collapsed(
-    distances: Mapping[int, int], steps: Steps, higher: Mapping[int, Above]
-) -> tuple[dict[int, int], Steps]:
-    """The same with every job replaced by the job above the run that the step is known from."""
-    shown: list[tuple[WalkStep[int], Reason]] = []
-    instead: dict[int, set[int]] = {}
-    for step, reason in steps:
-        if step.is_view:
-            shown.append((step, reason))
-            continue
-        owner = next(side.owner for side in (reason.written, reason.read) if side is not None)
-        job = higher[owner].job if owner in higher else step.via
-        shown.append((WalkStep(step.source, job, step.target), reason))
-        instead.setdefault(step.via, set()).add(job)
-    nodes: dict[int, int] = {}
-    for node, distance in distances.items():
-        for node_shown in instead.get(node, {node}):
-            nodes[node_shown] = min(distance, nodes.get(node_shown, distance))
-    for step, _ in shown:
-        nodes.setdefault(step.via, 1)
-    return nodes, shown

@@ -20,7 +20,8 @@ from strandline.store.lineage.column_lineage import column_lineage_of, spelled
 from strandline.store.lineage.known_jobs import SharedJobs
 from strandline.store.lineage.lookup import Node, newest_datasets, node_called
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_lineage import Question, lineage_of, only_nodes
+from strandline.store.lineage.table_graph import Question
+from strandline.store.lineage.table_lineage import lineage_of, only_nodes
 from strandline.store.questions.differences import Span, differences
 from strandline.store.questions.impact import Removal, impact_of
 from strandline.store.questions.lineage_map import lineage_map

@@ -20,10 +20,10 @@ from strandline.store.lineage.column_edges import Column, edges_of
 from strandline.store.lineage.known_jobs import KnownJobs
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
-from strandline.store.lineage.relations import job_edges_of, jobs_touching, with_known_runs
+from strandline.store.lineage.relations import job_edges_of, jobs_touching
 from strandline.store.lineage.run_state import View, iso
-from strandline.store.lineage.table_graph import TableGraph
-from strandline.store.lineage.table_lineage import jobs_for, nodes_of
+from strandline.store.lineage.table_graph import Question, TableGraph, walk_tables
+from strandline.store.lineage.table_lineage import nodes_of
 from strandline.store.questions.schemas import ColumnChange, column_changes
 from strandline.store.questions.selection import Selection
 from strandline.store.sql.engine import by_index
@@ -141,12 +141,9 @@ def _order(line: Answer) -> tuple[str, ...]:
 def _walk(connection: Connection, span: Span, view: View) -> Walk[int]:
     if not span.nodes:
         return Walk(dict.fromkeys(span.datasets, 0))
-    known = KnownJobs(connection, with_known_runs(connection, view))
-    of_nodes = [jobs_for(connection, node, known) for node in span.nodes if node.kind == "job"]
-    jobs = [job for of_node in of_nodes for job in of_node]
-    starts = [*jobs, *(node.id for node in span.nodes if node.kind != "job")]
-    graph = TableGraph(connection, view, frozenset(jobs), known)
-    return graph.walk(list(dict.fromkeys(starts)), span.direction, span.depth, span.most)
+    node, *others = span.nodes
+    question = Question(node, view, span.direction, span.depth, span.most, others=tuple(others))
+    return walk_tables(connection, question, KnownJobs(connection, view)).found
 
 
 def _datasets(connection: Connection, ids: Iterable[int]) -> list[int]:
@@ -160,7 +157,7 @@ def _datasets(connection: Connection, ids: Iterable[int]) -> list[int]:
 def _table_changes(connection: Connection, view: View, datasets: Sequence[int]) -> set[Change]:
     """The edges that end in these datasets on both sides, and what they join."""
     among, changes = set(datasets), set[Change]()
-    graph = TableGraph(connection, replace(view, past=True))
+    graph = TableGraph(KnownJobs(connection, replace(view, past=True)))
     for way in Direction.BOTH.ways:
         for step in graph.steps(datasets, way, MOST_STEPS) if datasets else ():
             if step.is_view:

@@ -29,10 +29,9 @@ from strandline.store.lineage.facets import values_among
 from strandline.store.lineage.job_steps import VIEW
 from strandline.store.lineage.known_jobs import KnownJobs, SharedJobs
 from strandline.store.lineage.lookup import Node, names_of_datasets
-from strandline.store.lineage.relations import with_known_runs
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_graph import TableGraph
-from strandline.store.lineage.table_lineage import Question, WalkedTables, nodes_of, walk_tables
+from strandline.store.lineage.table_graph import Question, TableGraph, WalkedTables, walk_tables
+from strandline.store.lineage.table_lineage import nodes_of
 from strandline.store.questions.last_use import last_reads, last_runs
 from strandline.store.questions.selection import Selection
 
@@ -111,7 +110,7 @@ def _affected(
     connection: Connection, removal: Removal, shared: SharedJobs | None
 ) -> tuple[list[Affected], list[Answer]]:
     """Return everything that depends on the removed thing, and the sizes of the walks to it."""
-    known = KnownJobs(connection, with_known_runs(connection, removal.view), shared)
+    known = KnownJobs(connection, removal.view, shared)
     affected: list[Affected] = []
     sizes: list[Answer] = []
     if removal.column is None:
@@ -120,7 +119,7 @@ def _affected(
         affected += of_tables
         sizes.append(size)
     if removal.column is not None or known.state_columns:
-        graph = Columns(connection, removal.question, known=known, into_views=True)
+        graph = Columns(known, removal.question, into_views=True)
         columns = walk_columns(connection, graph, removal.column)
         affected += _columns(columns)
         sizes.append(columns.outcome(connection))
@@ -246,9 +245,8 @@ def _only_reading(
     """
     distances = {id_: table["distance"] for id_, table in tables.items()}
     within = [id_ for id_, distance in distances.items() if depth is None or distance < depth]
-    question, known = walked.graph.asked, walked.graph.known
-    start = frozenset([question.node.id])
-    graph = TableGraph(connection, question.view, known=known, starts=start)
+    start = frozenset([walked.graph.asked.node.id])
+    graph = TableGraph(walked.graph.known, starts=start)
     readers: dict[int, int] = {}
     while within:
         steps, views = graph.steps(within, Direction.DOWNSTREAM, MOST_READERS), list[int]()

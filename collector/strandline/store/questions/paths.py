@@ -17,10 +17,9 @@ from strandline.store.lineage.column_lineage import (
 )
 from strandline.store.lineage.known_jobs import KnownJobs
 from strandline.store.lineage.lookup import Node
-from strandline.store.lineage.relations import with_known_runs
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_graph import TableGraph
-from strandline.store.lineage.table_lineage import Question, answer_of, jobs_for, node_ids
+from strandline.store.lineage.table_graph import Question, TableGraph, jobs_for
+from strandline.store.lineage.table_lineage import answer_of, node_ids
 from strandline.store.questions.selection import Selection
 from strandline.store.sql.engine import by_index
 
@@ -67,7 +66,7 @@ def selected_paths(
 
 
 def _of_tables(connection: Connection, way: Way) -> Answer:
-    known = KnownJobs(connection, with_known_runs(connection, way.view))
+    known = KnownJobs(connection, way.view)
     first, last = (
         jobs_for(connection, node, known) if node.kind == "job" else [node.id]
         for node in (way.first, way.last)
@@ -78,29 +77,28 @@ def _of_tables(connection: Connection, way: Way) -> Answer:
         if node.kind == "job"
         for id_ in ids
     )
-    ends = frozenset([*first, *last])
-    graph = TableGraph(connection, way.view, jobs, known, starts=ends)
-    routes, walked = _found(graph, first, last, way, _itself)
+    graph = TableGraph(known, jobs, starts=frozenset([*first, *last]))
+    routes, whole = _between(graph, first, last, way, _itself)
     for shown, step in routes.steps.items():
         graph.reasons[shown] = graph.reasons[step]
     question = Question(way.first, way.view, Direction.DOWNSTREAM, way.depth, way.most)
-    whole = Walk(
-        routes.distances | _ends(routes, first, last),
-        dict.fromkeys(routes.steps),
-        walked.truncated_by,
-    )
-    whole.left_out = walked.left_out - whole.nodes.keys()
     answer = answer_of(connection, graph, whole, question)
     return answer | {"shortest": node_ids(connection, routes.shortest)}
 
 
-def _ends(routes: Routes[Any], first: Sequence[Any], last: Sequence[Any]) -> dict[Any, int]:
-    """Both ends are shown even where no way joins them."""
-    return {} if routes.distances else dict.fromkeys((first[0], last[0]), 0)
-
-
 Around = Callable[[Any], Iterable[Any]]
 """Return a node and what it is a part of."""
+
+
+def _between(
+    graph: Graph[Any], first: Sequence[Any], last: Sequence[Any], way: Way, around: Around
+) -> tuple[Routes[Any], Walk[Any]]:
+    """Return the routes, and all that lies on one; without a route both ends."""
+    routes, walked = _found(graph, first, last, way, around)
+    nodes = routes.distances or dict.fromkeys((first[0], last[0]), 0)
+    whole = Walk(nodes, dict.fromkeys(routes.steps), walked.truncated_by)
+    whole.left_out = walked.left_out - whole.nodes.keys()
+    return routes, whole
 
 
 def _found(
@@ -147,7 +145,7 @@ def _around_column(node: Column) -> Iterator[Column]:
 def _of_columns(connection: Connection, way: Way) -> Answer:
     named = zip((way.first, way.last), way.columns, strict=True)
     question = Question(way.first, way.view, Direction.DOWNSTREAM, way.depth, way.most)
-    graph = Columns(connection, replace(question, direction=Direction.BOTH))
+    graph = Columns(KnownJobs(connection, way.view), replace(question, direction=Direction.BOTH))
     first, last = (starts_of(graph, node, column) for node, column in named)
     graph.asked = question
     graph.jobs = frozenset(
@@ -157,15 +155,9 @@ def _of_columns(connection: Connection, way: Way) -> Answer:
         for id_, _ in ids
     )
     graph.starts = frozenset([dataset for dataset, _ in (*first, *last)])
-    routes, walked = _found(graph, first, last, way, _around_column)
+    routes, whole = _between(graph, first, last, way, _around_column)
     for shown, step in routes.steps.items():
         graph.origins[shown] = graph.origins[step]
-    whole = Walk(
-        routes.distances | _ends(routes, first, last),
-        dict.fromkeys(routes.steps),
-        walked.truncated_by,
-    )
-    whole.left_out = walked.left_out - whole.nodes.keys()
     ends = [end for end in (*first, *last) if end in whole.nodes]
     columns = shown_columns(connection, graph, whole, ends)
     shortest = [name for node in routes.shortest if (name := columns.id_of(node)) is not None]

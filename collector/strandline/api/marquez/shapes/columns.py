@@ -10,7 +10,7 @@ from strandline.core.openlineage.names import id_of
 from strandline.core.walk import Direction
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.run_state import View
-from strandline.store.lineage.table_lineage import Question
+from strandline.store.lineage.table_graph import Question
 from strandline.store.marquez.datasets import node_of_row
 
 Answer = dict[str, Any]
