@@ -16,10 +16,10 @@ from strandline.store.lineage import job_steps, known_jobs
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.job_steps import Leave
 from strandline.store.lineage.known_jobs import KnownJob, load_jobs
-from strandline.store.lineage.last_runs import LAST_BATCHES
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import RECENT_RUNS
 from strandline.store.lineage.run_state import View, rows_of_runs
+from strandline.store.lineage.sightings import LAST_BATCHES
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_graph import Question
 from strandline.store.lineage.table_lineage import lineage_of

@@ -15,7 +15,6 @@ from strandline.errors import NotFoundError
 from strandline.store.ingest.take import Record
 from strandline.store.lineage import relations
 from strandline.store.lineage.column_lineage import column_lineage_of
-from strandline.store.lineage.last_runs import as_of
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.recent_runs import (
     Sighting,
@@ -24,6 +23,7 @@ from strandline.store.lineage.recent_runs import (
     with_relations,
 )
 from strandline.store.lineage.run_state import View, run_owners
+from strandline.store.lineage.sightings import as_of
 from strandline.store.lineage.table_graph import Question
 from strandline.store.schema.relation_tables import relations as run_relations
 from strandline.store.schema.run_tables import runs

@@ -12,10 +12,10 @@ from strandline.store.catalog.filters import ALL
 from strandline.store.catalog.lists import datasets_page
 from strandline.store.catalog.writes import newest_writes
 from strandline.store.ingest.take import Record
-from strandline.store.lineage.last_runs import sightings_of
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.recent_runs import RECENT_RUNS_SQL, recent_runs_of
 from strandline.store.lineage.run_state import StateColumns, View, rows_of_runs, run_state
+from strandline.store.lineage.sightings import sightings_of
 from strandline.store.questions.run_graph import run_graph
 from strandline.store.schema.run_tables import runs
 from worlds.scenarios.bank import FACET

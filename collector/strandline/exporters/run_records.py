@@ -26,10 +26,10 @@ from strandline.store.catalog.lists import is_shown
 from strandline.store.ingest.export_news import RUN
 from strandline.store.lineage.column_edges import ColumnEdge, edges_of
 from strandline.store.lineage.facets import Facets, facets_of, merged_facets_each
-from strandline.store.lineage.last_runs import sightings_of
 from strandline.store.lineage.nested_commands import nested_jobs
 from strandline.store.lineage.recent_runs import JobEdge, job_edges, recent_runs_of
 from strandline.store.lineage.run_state import RunState, View, run_owners, run_states
+from strandline.store.lineage.sightings import sightings_of
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs, run_parents, runs
 from strandline.store.sql.id_lists import among_given

@@ -195,11 +195,11 @@ def _runs_with_jobs(dialect: str) -> Select[Any]:
 
 
 class LatestRun(NamedTuple):
-    """The latest run of a job; `heard_at` is when it was last heard of by a past moment."""
+    """The latest run of a job, and when it was last heard of, by a past moment if there is one."""
 
     id: int
     state: RunState
-    heard_at: int | None = None
+    heard_at: int
 
 
 def latest_run_of_each(
@@ -211,7 +211,7 @@ def latest_run_of_each(
     """
     if moment is None:
         rows = rows_of_runs(connection, newest_run_ids(connection, job_ids).values()).values()
-        return {row.job_id: LatestRun(row.id, run_state(row, now)) for row in rows}
+        return {row.job_id: LatestRun(row.id, run_state(row, now), row.newest_at) for row in rows}
     then = _latest_then(connection, job_ids, moment)
     return {job: LatestRun(run.id, run.state, run.heard_at) for job, run in then.items()}
 

@@ -34,7 +34,7 @@ from strandline.store.lineage.column_edges import (
 from strandline.store.lineage.column_names import NAMED_AT, renamed_columns_of, spellings_of
 from strandline.store.lineage.facets import value_of
 from strandline.store.lineage.failures import opaque_steps
-from strandline.store.lineage.hidden import Looked
+from strandline.store.lineage.hidden_edges import Looked
 from strandline.store.lineage.hidden_nodes import hidden_beside
 from strandline.store.lineage.job_steps import VIEW, by_job
 from strandline.store.lineage.known_jobs import KnownJob, KnownJobs, stated_of

@@ -3,7 +3,7 @@
 Known (by a job's last runs), by its latest run alone, or live; now or as of a moment.
 
 Asked level by level: the jobs that touch these datasets, then all that those jobs touch. What is
-known is found by each job's last runs, now or of the moment (last_runs.py), what runs by all that
+known is found by each job's last runs, now or of the moment (sightings.py), what runs by all that
 have not ended.
 """
 
@@ -30,7 +30,6 @@ from sqlalchemy import (
 )
 
 from strandline.store.lineage.hidden_nodes import deleted_jobs, seen_jobs
-from strandline.store.lineage.last_runs import MOST_BELOW, as_of, last_sightings, past_sightings
 from strandline.store.lineage.recent_runs import (
     MOMENT,
     JobEdge,
@@ -46,6 +45,7 @@ from strandline.store.lineage.recent_runs import (
     with_relations,
 )
 from strandline.store.lineage.run_state import StateColumns, View, run_owners
+from strandline.store.lineage.sightings import MOST_BELOW, as_of, last_sightings, past_sightings
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.received_tables import store_settings
 from strandline.store.schema.relation_tables import job_relations, relations
@@ -164,7 +164,7 @@ def with_known_runs(connection: Connection, view: View) -> View:
     return replace(view, runs=recent_run_count(connection)) if view.runs is None else view
 
 
-def last_runs(connection: Connection, job_id: int, view: View) -> list[int]:
+def recent_runs_named(connection: Connection, job_id: int, view: View) -> list[int]:
     """Return the recent runs of a job that reads and writes nothing itself, or its latest.
 
     They are those below its newest application and the last few before. A run that is only named as

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from strandline.core.changes.extraction import SOURCE
 from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep, walk
-from strandline.store.lineage.hidden import Key, Looked
+from strandline.store.lineage.hidden_edges import Key, Looked
 from strandline.store.lineage.hidden_nodes import hidden_beside, seen_jobs
 from strandline.store.lineage.hierarchy import Above, above, jobs_of, runs_below
 from strandline.store.lineage.job_steps import Leave, Reason, by_job
@@ -20,7 +20,7 @@ from strandline.store.lineage.known_jobs import KnownJobs, stated_of
 from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.recent_runs import JobEdge
-from strandline.store.lineage.relations import jobs_called, last_runs
+from strandline.store.lineage.relations import jobs_called, recent_runs_named
 from strandline.store.lineage.run_state import View, iso
 from strandline.store.lineage.stated_edges import newest_readers
 
@@ -204,7 +204,7 @@ class _StartingJobs:
         jobs = jobs_called(connection, node.id)
         if question.collapse == "none" and known.called([node.id])[node.id].edges:
             return cls(node.id, jobs, {})
-        below = runs_below(connection, last_runs(connection, node.id, question.view))
+        below = runs_below(connection, recent_runs_named(connection, node.id, question.view))
         return cls(node.id, list(dict.fromkeys([*jobs, *jobs_of(connection, below)])), below)
 
     def above(self, owners: Iterable[int]) -> dict[int, Above]:

@@ -10,8 +10,9 @@ from typing import Any
 from sqlalchemy import BigInteger, Connection, Select, bindparam, select
 
 from strandline.core.changes.extraction import SOURCE
+from strandline.store.catalog.runs import latest_run_of_each
 from strandline.store.lineage.lookup import node_text
-from strandline.store.lineage.run_state import View, iso, run_owners, run_states
+from strandline.store.lineage.run_state import View, iso, run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.schema.run_tables import jobs, runs
@@ -87,33 +88,9 @@ def _past_reads() -> Select[Any]:
 
 def last_runs(connection: Connection, job_ids: Collection[int], view: View) -> dict[int, Answer]:
     """Of each job: `lastRunAt`, when its latest run was last heard of, and that run's state."""
-    rows = (
-        connection.execute(_newest_runs(), {"ids": list(job_ids), "moment": view.at}).all()
-        if job_ids
-        else ()
-    )
-    states = run_states(connection, [row.id for row in rows], view)
+    moment = view.at if view.past else None
+    latest = latest_run_of_each(connection, list(job_ids), view.at, moment) if job_ids else {}
     return {
-        row.job_id: {
-            "lastRunAt": iso(min(row.newest_at, view.at)),
-            "lastRunState": states[row.id].state,
-        }
-        for row in rows
+        job: {"lastRunAt": iso(min(run.heard_at, view.at)), "lastRunState": run.state.state}
+        for job, run in latest.items()
     }
-
-
-@cache
-def _newest_runs() -> Select[Any]:
-    """One look-up a job, however many runs it had."""
-    run = runs.alias("run")
-    begun = (
-        run.c.job_id == jobs.c.id,
-        run.c.newest_at.is_not(None),
-        run.c.design == 0,
-        run.c.first_at <= MOMENT,
-    )
-    last = select(run.c.id).where(*begun).order_by(run.c.newest_at.desc(), run.c.id.desc()).limit(1)
-    newest = runs.join(jobs, runs.c.id == last.correlate(jobs).scalar_subquery())
-    return select(jobs.c.id.label("job_id"), runs.c.id, runs.c.newest_at).select_from(newest).where(
-        among_given(jobs.c.id, "ids")
-    )  # fmt: skip
