@@ -18,7 +18,7 @@ from bench._stores import store
 from bench.page import HUB, layered
 
 SIZE = (1280, 800)
-SIZES = {"board": (900, 640)}  # README shows it about so wide: its text stays readable
+SIZES = {"board": (900, 548)}  # README shows it about so wide: its text stays readable
 HUB_NODE = quote(f"dataset:file:/lake/db{HUB}/table_{HUB}", safe="")
 LARGE = {"graph-300": (300, "/graph"), "hub": (2_000, f"/graph?node={HUB_NODE}")}
 
