@@ -45,7 +45,7 @@ from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import pairs_given
 from strandline.store.versions.renamed_tables import called
-from strandline.store.versions.tables_behind import tables_behind
+from strandline.store.versions.tables_behind import Behind, tables_behind
 
 SINK = 1
 COMPLETE = 4
@@ -386,12 +386,23 @@ def batch_commits(
     if not of_group:
         return {}
     uses = uses_of(connection, [(id_, 0) for id_ in of_group])
-    commits = {}
-    for id_, run in of_group.items():
-        commit = _batch_commit(connection, run, uses.get((id_, 0), []))
-        if commit is not None:
-            commits[id_] = commit
-    return commits
+    contributing = {
+        id_: run for id_, run in of_group.items() if _contributes(run, uses.get((id_, 0), ()))
+    }
+    inputs = {
+        id_: _all_inputs(run, _used(uses[id_, 0], 0, ())) for id_, run in contributing.items()
+    }
+    behind = tables_behind(
+        connection,
+        {
+            id_: ([use.table for use in inputs[id_]], run.row.ended_at)
+            for id_, run in contributing.items()
+        },
+    )
+    return {
+        id_: _batch_commit(run, uses[id_, 0], inputs[id_], behind[id_])
+        for id_, run in contributing.items()
+    }
 
 
 def _is_ended_batch(run: StartedRun) -> bool:
@@ -415,13 +426,17 @@ def _with_group(connection: Connection, runs: Sequence[int]) -> set[int]:
     return set(connection.scalars(select(held.c.entity_id)))
 
 
-def _batch_commit(
-    connection: Connection, run: StartedRun, uses: Sequence[Any]
-) -> BarrierCommitted | None:
+def _contributes(run: StartedRun, uses: Sequence[Any]) -> bool:
     written = [use for use, _ in uses if use.direction == SINK]
-    contributes = written and all(use.operation not in NO_CONTRIBUTION for use in written)
-    if not contributes or run.row.started_at is None or run.row.ended_at is None:
-        return None
+    is_timed = run.row.started_at is not None and run.row.ended_at is not None
+    return (
+        is_timed and bool(written) and all(use.operation not in NO_CONTRIBUTION for use in written)
+    )
+
+
+def _batch_commit(
+    run: StartedRun, uses: Sequence[Any], inputs: Sequence[Used], behind: Behind
+) -> BarrierCommitted:
     started, ended = run.row.started_at / MICRO, run.row.ended_at / MICRO
     return BarrierCommitted(
         run.job,
@@ -431,15 +446,13 @@ def _batch_commit(
         started,
         ended,
         _written(uses),
-        _all_inputs(connection, run, _used(uses, 0, ())),
+        tuple(msgspec.structs.replace(use, behind=behind[use.table]) for use in inputs),
         stated=False,
     )
 
 
-def _all_inputs(connection: Connection, run: StartedRun, used: Sequence[Used]) -> tuple[Used, ...]:
+def _all_inputs(run: StartedRun, used: Sequence[Used]) -> list[Used]:
     """Return all that a batch run read: also files, and tables of which no snapshot is reported."""
     named = {use.table for use in used}
     others = [Used(table, "", aligned=False, exact=False) for table in run.reads]
-    every = [*used, *(use for use in others if use.table not in named)]
-    behind = tables_behind(connection, [use.table for use in every], run.row.ended_at)
-    return tuple(msgspec.structs.replace(use, behind=behind[use.table]) for use in every)
+    return [*used, *(use for use in others if use.table not in named)]

@@ -1,6 +1,8 @@
 """The tables behind the inputs of batch runs, by recorded edges; and edges that come late."""
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -39,36 +41,76 @@ from strandline.store.schema.version_tables import group_jobs
 from strandline.store.sql.id_lists import among_given
 
 Behind = Mapping[Table, tuple[Table, ...]]
+Asked = Mapping[int, tuple[Collection[Table], int]]
 
 
-def tables_behind(connection: Connection, inputs: Iterable[Table], before: int) -> Behind:
-    """Return what each input was made from, through any number of jobs, before a moment.
+@dataclass(frozen=True, slots=True)
+class _Edges:
+    """The edges behind some tables as of a moment: pairs of a table made and a source of it."""
+
+    pairs: frozenset[tuple[int, int]]
+    names: Mapping[int, Table]
+
+
+def tables_behind(connection: Connection, asked: Asked) -> dict[int, Behind]:
+    """Return for each run what its inputs were made from, through any number of jobs.
 
     A job of the group counts like any other: it may have made a table that is not in the group.
+    asked: by run its inputs, and the moment before which an edge was to be made.
     """
-    ids = {id_of("dataset", *table): table for table in inputs}
-    sources: dict[int, set[int]] = {}
+    moments = sorted({before for _, before in asked.values()})
+    ids = {id_of("dataset", *table) for tables, _ in asked.values() for table in tables}
+    if not ids:
+        return {run: {} for run in asked}
+    known: dict[int, _Edges] = {}
+
+    def edges_at(place: int) -> _Edges:
+        if place not in known:
+            known[place] = _edges_before(connection, ids, moments[place])
+        return known[place]
+
+    def first_place(pair: tuple[int, int]) -> int:
+        places = range(len(moments) - 1)
+        return bisect_left(places, True, key=lambda place: pair in edges_at(place).pairs)
+
+    every, earliest = edges_at(len(moments) - 1), edges_at(0)
+    made_at = {pair: first_place(pair) for pair in every.pairs - earliest.pairs}
+    answers: dict[int, Behind] = {}
+    for run, (tables, before) in asked.items():
+        place = bisect_left(moments, before)
+        sources: dict[int, set[int]] = {}
+        for made, source in every.pairs:
+            if made_at.get((made, source), 0) <= place:
+                sources.setdefault(made, set()).add(source)
+        answers[run] = {
+            table: tuple(sorted(every.names[id_] for id_ in _reached(sources, table)))
+            for table in tables
+        }
+    return answers
+
+
+def _edges_before(connection: Connection, tables: set[int], before: int) -> _Edges:
+    """Walk from tables to all that they were made from before a moment."""
+    pairs: set[tuple[int, int]] = set()
     names: dict[int, Table] = {}
-    new = set(ids)
+    visited, new = set[int](), tables
     while new:
-        sources |= {id_: set() for id_ in new}
-        parameters = {"tables": sorted(new), "before": before}
-        for row in connection.execute(_sources(), parameters):
-            sources[row.made_id].add(row.id)
+        visited |= new
+        sources = set()
+        for row in connection.execute(_sources(), {"tables": sorted(new), "before": before}):
+            pairs.add((row.made_id, row.id))
             names[row.id] = (row.namespace, row.name)
-        new = set().union(*(sources[id_] for id_ in new)) - sources.keys()
-    return {
-        table: tuple(sorted(names[one] for one in _reached(sources, id_)))
-        for id_, table in ids.items()
-    }
+            sources.add(row.id)
+        new = sources - visited
+    return _Edges(frozenset(pairs), names)
 
 
-def _reached(sources: Mapping[int, set[int]], start: int) -> set[int]:
+def _reached(sources: Mapping[int, Collection[int]], table: Table) -> set[int]:
     reached = set[int]()
-    new = set(sources[start])
+    new = set(sources.get(id_of("dataset", *table), ()))
     while new:
         reached |= new
-        new = set().union(*(sources[id_] for id_ in new)) - reached
+        new = set[int]().union(*(sources.get(id_, ()) for id_ in new)) - reached
     return reached
 
 
