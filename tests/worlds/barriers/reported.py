@@ -89,6 +89,7 @@ class Lake:
 
     random: Random
     bases: list[str] = field(default_factory=list)
+    ungrouped: set[str] = field(default_factory=set)
     dimensions: list[str] = field(default_factory=list)
     tables: dict[str, Table] = field(default_factory=dict)
     jobs: list[Job] = field(default_factory=list)
@@ -103,6 +104,10 @@ class Lake:
         """Return a time that never comes twice."""
         self.clock += 1.0
         return self.clock
+
+    def group_of_ingest(self, base: str) -> str | None:
+        """Return the group that the stream names which fills a base table."""
+        return None if base in self.ungrouped else GROUP
 
     def definition(self, table: str) -> list[str] | None:
         """Return the inputs of a derived table; None of a base table."""
@@ -135,6 +140,8 @@ def make_lake(seed: int, most: int = 5, faults: int = 4) -> Lake:
     )
     lake.bases = [f"db.base{number}" for number in range(random.choice([1, 1, 1, 2, 2, 3]))]
     known = list(lake.bases)
+    if "ungrouped ingest" in lake.faults and "no group" not in lake.faults:
+        lake.ungrouped = {base for base in lake.bases if random.random() < 0.7}
     if "dimension" in lake.faults:
         lake.dimensions = ["db.dim"]
     for name in [*lake.bases, *lake.dimensions]:
@@ -161,7 +168,7 @@ def make_lake(seed: int, most: int = 5, faults: int = 4) -> Lake:
 def start_events(lake: Lake) -> Iterator[JSON]:
     """Yield the starts of all streams."""
     for base in lake.bases:
-        yield started(lake, f"to_{base}", [], [base], GROUP, 1)
+        yield started(lake, f"to_{base}", [], [base], lake.group_of_ingest(base), 1)
     for job in lake.jobs:
         if job.is_stream:
             yield started(lake, job.name, job.reads, [job.writes], job.group, job.run)
@@ -243,7 +250,8 @@ def ingest(lake: Lake, base: str) -> list[JSON]:
     table = lake.tables[base]
     snapshot = table.commit("append", table.rows + new_rows(lake))
     at = lake.tick()
-    facets = barrier_facet(GROUP, number + 1, at - 0.5, at, queryId=f"q-{base}")
+    group = lake.group_of_ingest(base)
+    facets = barrier_facet(group, number + 1, at - 0.5, at, queryId=f"q-{base}")
     output = dataset(base, "output", made(snapshot, at, barrierId=number + 1))
     return [event("RUNNING", f"to_{base}", at, run_facets=facets, outputs=[output])]
 
@@ -557,4 +565,4 @@ MISHAPS: dict[str, Callable[[Lake], list[JSON]]] = {
     "retired": retirement,
     "restart": restart,
 }
-HABITS = ("no group", "own table", "late", "twice", "lost event")
+HABITS = ("no group", "ungrouped ingest", "own table", "late", "twice", "lost event")

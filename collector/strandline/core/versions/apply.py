@@ -238,6 +238,7 @@ def _commit(model: Model, fact: facts.BarrierCommitted) -> None:
     if fact.stated:
         _complete_stated(model, place, fact, used, writes)
     if not fact.stated or (used and fact.batch is not None):
+        _ingest_inputs(model, [use.table for use in used if not use.lookup])
         note_step(model, place, fact, used, writes)
     place.checkpoint = fact.checkpoint or place.checkpoint
     if fact.written:
@@ -267,6 +268,7 @@ def _complete_stated(
     for use in used:
         _complete_root(model, place, use, fact)
     if not used and _counts_batches(fact):
+        place.fills |= set(writes)
         _ingest(model, place, writes)
     for table, snapshot in zip(writes, fact.written, strict=True):
         completion = _completion(place, fact, snapshot, used)
@@ -277,6 +279,14 @@ def _complete_stated(
             completion = replace(completion, barrier=barrier)
         complete(model, place.group, table, completion)
         place.position = max(completion.barrier, place.position or completion.barrier)
+
+
+def _ingest_inputs(model: Model, inputs: Iterable[Table]) -> None:
+    """Take as base tables what a commit read, where streams filled it before."""
+    for table in inputs:
+        for job in sorted(model.writers.get(table, ())):
+            if table in model.places[job].fills:
+                _ingest(model, model.places[job], [table])
 
 
 def _ingest(model: Model, place: GroupJob, writes: Iterable[Table]) -> None:

@@ -93,7 +93,8 @@ class GroupJob:
 
     `connected`: the tables that it holds at one version, from barrier `counts_from` on (None: it is
     no member). `last_tables`: what the run's last commit read and wrote. `batch`: its runs are no
-    streams. `began_after`: of a stream that fills base tables the last barrier before each query.
+    streams. `fills`: the tables that a stream fills from outside of the group. `began_after`: of
+    such a stream the last barrier before each query.
     """
 
     job: Job
@@ -116,6 +117,7 @@ class GroupJob:
     started_up: dict[Table, str] = field(default_factory=dict)
     last_tables: ReadAndWritten = ((), ())
     batch: bool = False
+    fills: set[Table] = field(default_factory=set)
     began_after: dict[str, int] = field(default_factory=dict)
 
     def take_over(self, run: str, at: float, ended: Ending | None) -> None:
@@ -135,6 +137,7 @@ class GroupJob:
             self.effective.renamed(old, other),
         )
         self.connected = frozenset(other if table == old else table for table in self.connected)
+        self.fills = {other if table == old else table for table in self.fills}
         self.last_tables = ((), ())
 
     def repeats(self, fact: BarrierCommitted, tables: ReadAndWritten) -> bool:

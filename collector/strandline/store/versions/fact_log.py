@@ -55,6 +55,7 @@ from strandline.store.schema.version_tables import (
 from strandline.store.sql.id_lists import among, among_given
 from strandline.store.sql.shared_settings import agree, agreed
 from strandline.store.sql.upsert import insert_values, values_of
+from strandline.store.versions.ingest_streams import join_groups
 from strandline.store.versions.tables_behind import behind_new_edges, runs_since
 
 RUN, ROOT, RENAME = 0, 1, 2
@@ -97,7 +98,10 @@ def mark(connection: Connection, rows: Rows, *, has_renames: bool) -> None:
 
     has_renames: whether the store has renamed datasets.
     """
+    members = join_groups(connection, rows)
     marks = _marks(connection, rows, has_renames=has_renames)
+    for job in members:
+        marks |= {(RUN, run, barrier) for run, barrier in _all_of(connection, job)}
     if marks:
         columns = ("kind", "entity_id", "barrier")
         values = insert_values(version_news, columns, connection.dialect.name)
@@ -385,17 +389,22 @@ def manage(connection: Connection, jobs: Collection[Job]) -> None:
 
 
 def _mark_all(connection: Connection, job: int) -> None:
-    started = connection.execute(
-        select(runs.c.id).where(runs.c.job_id == job, runs.c.started_at.is_not(None))
-    )
-    marks = [(row.id, 0) for row in started]
-    barriers_ = select(job_barriers.c.run_id, job_barriers.c.barrier).where(
-        job_barriers.c.job_id == job
-    )
-    marks += [(row.run_id, row.barrier) for row in connection.execute(barriers_)]
+    marks = _all_of(connection, job)
     if marks:
         values = [{"kind": RUN, "entity_id": run, "barrier": barrier} for run, barrier in marks]
         connection.execute(insert(version_news), values)
+
+
+def _all_of(connection: Connection, job: int) -> list[tuple[int, int]]:
+    """Return the runs of a job with 0, and with each of their barriers."""
+    started = connection.execute(
+        select(runs.c.id).where(runs.c.job_id == job, runs.c.started_at.is_not(None))
+    )
+    barriers_ = select(job_barriers.c.run_id, job_barriers.c.barrier).where(
+        job_barriers.c.job_id == job
+    )
+    known = [(row.run_id, row.barrier) for row in connection.execute(barriers_)]
+    return [*((row.id, 0) for row in started), *known]
 
 
 def mark_roots(connection: Connection, group: str, roots: Sequence[Table]) -> None:
