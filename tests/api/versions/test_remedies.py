@@ -1,5 +1,7 @@
 """Whoever follows the advice of a blocked answer gets the answer."""
 
+from typing import Any
+
 import pytest
 
 from api.versions.test_derived import COPY, RAW, batch_run, micro_batch, on, read
@@ -102,3 +104,80 @@ def test_a_stopped_job_is_restarted(lake: Server) -> None:
     assert [one["snapshotId"] for one in between_runs["tables"]] == ["r5"]
     assert "restart it, or retire it: strandline retire copy" in reason
     assert lake.snapshots(RAW, COPY) == {RAW: "r5", COPY: "c2"}
+
+
+def plain_run(job: str, run: int, at: float, reads: str, writes: str) -> list[Any]:
+    """Return a run of a batch job that names no group."""
+    events = batch_run(job, run, at, {reads: "c1"}, {writes: f"m{run}"})
+    for one in events:
+        one["run"]["facets"] = {}
+    return events
+
+
+def refusal(server: Server, *tables: str) -> str:
+    """Return the words of a refused strong answer."""
+    return str(server.versions(*tables, consistency="strong", status=409)["detail"])
+
+
+def test_the_job_in_the_middle_of_a_batch_job_gets_the_group(lake: Server) -> None:
+    mid, report = "db.mid", "db.report"
+    lake.post(*plain_run("between", 1, 110, COPY, mid))
+    lake.post(*batch_run("report", 1, 120, {COPY: "c1", mid: "m1"}, {report: "p1"}))
+    refused = refusal(lake, COPY, report)
+    lake.post(*batch_run("between", 2, 130, {COPY: "c1"}, {mid: "m2"}, parent="m1"))
+    lake.post(*batch_run("report", 2, 140, {COPY: "c1", mid: "m2"}, {report: "p2"}, parent="p1"))
+
+    assert "report: batch job, no run completed a barrier yet" in refused
+    assert (
+        "its last run read db.mid, which was made from db.copy and carries no barriers;"
+        " give the job that writes db.mid the group: spark.strandline.group"
+    ) in refused
+    assert lake.snapshots(COPY, mid, report, consistency="strong") == {
+        COPY: "c1",
+        mid: "m2",
+        report: "p2",
+    }
+
+
+def test_a_run_that_wrote_a_part_is_followed_by_a_whole_one(lake: Server) -> None:
+    report = "db.report"
+    part = {"snapshotId": "p1", "replacesTable": False}
+    lake.post(*batch_run("report", 1, 120, {COPY: "c1"}, {report: part}))
+    refused = refusal(lake, COPY, report)
+    whole = {"snapshotId": "p2", "completes": True, "replacesTable": False}
+    lake.post(*batch_run("report", 2, 140, {COPY: "c1"}, {report: whole}, parent="p1"))
+
+    assert (
+        "its last run wrote a part of it; replace the whole table, or assert that it is complete:"
+        " spark.strandline.completes=true"
+    ) in refused
+    assert lake.snapshots(COPY, report, consistency="strong") == {COPY: "c1", report: "p2"}
+
+
+def test_a_run_over_a_moving_table_is_followed_by_one_over_a_version(lake: Server) -> None:
+    report = "db.report"
+    lake.post(*batch_run("report", 1, 120, {RAW: "r5", COPY: "c1"}, {report: "p1"}))
+    refused = refusal(lake, COPY, report)
+    lake.post(*batch_run("report", 2, 140, {RAW: "r2", COPY: "c1"}, {report: "p2"}, parent="p1"))
+
+    assert (
+        "its last run read db.copy, db.raw at different barriers; let it read a version:"
+        " spark.strandline.catalog.NAME.consistency=strong"
+    ) in refused
+    assert lake.snapshots(RAW, COPY, report, consistency="strong") == {
+        RAW: "r2",
+        COPY: "c1",
+        report: "p2",
+    }
+
+
+def test_a_run_over_a_snapshot_without_a_barrier_is_followed_by_one_over_a_version(
+    lake: Server,
+) -> None:
+    report = "db.report"
+    lake.post(*batch_run("report", 1, 120, {COPY: "c7"}, {report: "p1"}))
+    refused = refusal(lake, COPY, report)
+    lake.post(*batch_run("report", 2, 140, {COPY: "c1"}, {report: "p2"}, parent="p1"))
+
+    assert "its last run read snapshot c7 of db.copy, which carries no barrier" in refused
+    assert lake.snapshots(COPY, report, consistency="strong") == {COPY: "c1", report: "p2"}

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from strandline.core.versions.batch_runs import barriers_of_run
 from strandline.core.versions.completing import complete, contradicted, take_back
 from strandline.core.versions.completions import Completion
 from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used
@@ -280,9 +281,7 @@ def _barriers_of(
         return {candidate for candidate in carried if barrier is None or candidate == barrier}
     state = step.states[table]
     if step.is_run:
-        if model.places[step.job].batch and not (last.replaces or last.completes):
-            return set()
-        return _barriers_of_run(model, place, step, table, barrier)
+        return barriers_of_run(model, place, step, table, barrier)
     if place.job not in model.counted_writers(table) or state.broken:
         return set()
     if step.fact.stated and _is_stated_barrier(model, step, table):
@@ -293,7 +292,7 @@ def _barriers_of(
     began = model.steps[step.job].queries[step.key[0]]
     if any(began < model.reused.get(read, began) for read in inputs):
         return set()  # its table shows rows of another one that had the name
-    return _barriers_at(model, {read: state.stands[read] for read in inputs}, barrier)
+    return model.carried_together({read: state.stands[read] for read in inputs}, barrier)
 
 
 def _is_stated_barrier(model: Model, step: Step, table: Table) -> bool:
@@ -336,39 +335,3 @@ def _moved(model: Model, step: Step, table: Table, inputs: set[Table]) -> bool:
     was = stood_before(model, step, table)
     stands = step.states[table].stands
     return any(was.get(read, stands[read]) != stands[read] for read in inputs)
-
-
-def _barriers_at(model: Model, stands: dict[Table, str], barrier: int | None) -> set[int]:
-    """The barriers that all these snapshots carry."""
-    carried = [model.done[table].carried.get(at, []) for table, at in stands.items()]
-    fewest = min(carried, key=len)
-    if barrier is not None:
-        fewest = [barrier] if barrier in fewest else []
-    return {
-        barrier
-        for barrier in fewest
-        if all(model.done[table].carries(at, barrier) for table, at in stands.items())
-    }
-
-
-def _barriers_of_run(
-    model: Model, place: GroupJob, step: Step, table: Table, barrier: int | None
-) -> set[int]:
-    """Return the barriers at which all inputs of a batch run stood.
-
-    A run that read its own table counts it as an input, unless its author asserts completeness. An
-    input outside of the group that was made from its tables counts too, and carries none.
-    """
-    group = place.group
-    for used in step.fact.used:
-        is_outside = model.group_of.get(used.table) != group
-        if is_outside and any(model.group_of.get(one) == group for one in used.behind):
-            return set()
-    named = step.own.keys() | step.unsure
-    inputs = {table for table in named if model.group_of.get(table) == place.group}
-    if not inputs or inputs & step.unsure or inputs & step.began.keys():
-        return set()
-    barriers = _barriers_at(model, {read: step.own[read] for read in inputs}, barrier)
-    if table in step.itself and not step.is_complete(table):
-        barriers &= set(model.done[table].carried.get(step.itself[table], ()))
-    return barriers

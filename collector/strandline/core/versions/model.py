@@ -8,7 +8,7 @@ answer. The same facts in the same order give the same model, on every server.
 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from sys import intern
@@ -207,6 +207,18 @@ class Model:
         An untracked one keeps those that it has.
         """
         return table in self.group_of and bool(self.done[table].order)
+
+    def carried_together(self, stands: Mapping[Table, str], barrier: int | None) -> set[int]:
+        """Return the barriers that all these snapshots carry; look at one only, if given."""
+        carried = [self.done[table].carried.get(at, []) for table, at in stands.items()]
+        fewest = min(carried, key=len)
+        if barrier is not None:
+            fewest = [barrier] if barrier in fewest else []
+        return {
+            barrier
+            for barrier in fewest
+            if all(self.done[table].carries(at, barrier) for table, at in stands.items())
+        }
 
     def is_member(self, table: Table) -> bool:
         """Return whether a member writes the table."""

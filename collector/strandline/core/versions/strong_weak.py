@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
+from strandline.core.versions.batch_runs import why_last_run_completed_none
 from strandline.core.versions.choice import newest_choice
 from strandline.core.versions.completions import Completion, greatest_common
 from strandline.core.versions.facts import Table
@@ -72,7 +73,7 @@ class Holder:
                 else f"last run at barrier {self.last}"
             )
             last = f"{last}, {when}" if when else last
-            return f"{self.name}: batch job, {last}; the next run decides"
+            return f"{self.name}: batch job, {last}; {self.why or 'the next run decides'}"
         if self.state == "SKIPPED":
             return (
                 f"{self.name}: went past barrier {self.barrier} without a snapshot; "
@@ -233,7 +234,8 @@ def _holder(model: Model, table: Table, barrier: int) -> Holder:
     ended = model.places[writer].ended
     if model.places[writer].batch:
         since = ended.at if ended is not None else None
-        return Holder(table, writer[1], writer[0], "BATCH", since, barrier, last)
+        why = why_last_run_completed_none(model, table)
+        return Holder(table, writer[1], writer[0], "BATCH", since, barrier, last, why)
     if ended is not None:
         return Holder(table, writer[1], writer[0], "STOPPED", ended.at, barrier, last)
     state = "SKIPPED" if last is not None and last > barrier else "RUNNING"
