@@ -253,6 +253,16 @@ def test_compaction_carries_the_barrier_of_its_parent(lake: Server) -> None:
     assert lake.snapshots(COPY, consistency="weak") == {COPY: "c0"}
 
 
+def test_compaction_that_is_told_of_late_carries_the_barrier_of_its_parent(lake: Server) -> None:
+    """Neither the stream nor the batch run that read it knew whose rows it shows."""
+    lake.post(micro_batch("copy", 0, {RAW: "r3x"}, {COPY: "c0"}))
+    lake.post(*batch_run("report", 1, 200, {RAW: "r3x"}, {BOTH: "b1"}))
+    compacted = {"snapshotId": "r3x", "parentSnapshotId": "r3", "operation": "replace"}
+    lake.post(event("COMPLETE", "compact", 90, outputs=[dataset(RAW, "output", compacted)]))
+
+    assert lake.snapshots(COPY, BOTH, consistency="weak") == {COPY: "c0", BOTH: "b1"}
+
+
 def test_repeated_compaction_carries_the_barrier_of_the_first_parent(lake: Server) -> None:
     first = {"snapshotId": "r3x", "parentSnapshotId": "r3", "operation": "replace"}
     second = {

@@ -42,6 +42,7 @@ from strandline.core.identity import RENAMED
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions import facts as barriers
 from strandline.core.versions.facts import Fact, Job, NameReused, Table, TableRenamed
+from strandline.store.lineage.rewritten import SAME_ROWS
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.schema.received_tables import VERSION_FACTS, numbers, store_settings
 from strandline.store.schema.run_tables import job_groups, runs
@@ -98,10 +99,7 @@ def mark(connection: Connection, rows: Rows, *, has_renames: bool) -> None:
 
     has_renames: whether the store has renamed datasets.
     """
-    members = join_groups(connection, rows)
     marks = _marks(connection, rows, has_renames=has_renames)
-    for job in members:
-        marks |= {(RUN, run, barrier) for run, barrier in _all_of(connection, job)}
     if marks:
         columns = ("kind", "entity_id", "barrier")
         values = insert_values(version_news, columns, connection.dialect.name)
@@ -118,14 +116,18 @@ def _marks(connection: Connection, rows: Rows, *, has_renames: bool) -> set[tupl
     job_of = {run.id: run.job_id for run in rows.of(RunSeen)}
     named = {job for _, _, job in barriers_stated if job is not None}
     jobs, roots = _followed(connection, {*job_of.values(), *named}, tables)
+    marks = set[tuple[int, int, int]]()
+    for job in join_groups(connection, rows, jobs):
+        marks |= {(RUN, run, barrier) for run, barrier in _all_of(connection, job)}
     followed = [run for run in rows.of(RunSeen) if run.job_id in jobs]
-    marks = {(RUN, run.id, 0) for run in followed if run.announced or run.first_at}
+    marks |= {(RUN, run.id, 0) for run in followed if run.announced or run.first_at}
     marks |= {
         (RUN, run, barrier)
         for run, barrier, job in barriers_stated
         if job in jobs or job_of.get(run, job) in jobs
     }
     marks |= _written_on(connection, rows, {run for run, _, _ in barriers_stated})
+    marks |= _read_before(connection, rows)
     marks |= _behind_new_edges(connection, rows)
     renamed = {alias.dataset_id for alias in rows.of(DatasetAlias) if alias.type == RENAMED}
     if has_renames:
@@ -173,6 +175,34 @@ def _written_on(
     return {
         (RUN, row.run_id, row.barrier) for row in found if (row.dataset_id, row.parent_id) in made
     }
+
+
+def _read_before(connection: Connection, rows: Rows) -> set[tuple[int, int, int]]:
+    """Mark the runs that read a compacted snapshot before it was told whose rows it shows."""
+    snapshots = {
+        (snapshot.dataset_id, snapshot.snapshot_id)
+        for snapshot in rows.of(SnapshotSeen)
+        if snapshot.operation in SAME_ROWS
+    }
+    if not snapshots:
+        return set()
+    tables, ids = map(list, zip(*snapshots, strict=True))
+    reads = connection.execute(_reads_of_snapshots(), {"tables": tables, "ids": ids})
+    return {
+        (RUN, read.run_id, read.barrier)
+        for read in reads
+        if (read.dataset_id, read.snapshot_id) in snapshots
+    }
+
+
+@cache
+def _reads_of_snapshots() -> Select[Any]:
+    uses = snapshot_uses.c
+    return select(uses.run_id, uses.barrier, uses.dataset_id, uses.snapshot_id).where(
+        among_given(uses.dataset_id, "tables"),
+        among_given(uses.snapshot_id, "ids"),
+        uses.direction == 0,
+    )
 
 
 @cache

@@ -5,6 +5,7 @@ moment FOLLOWS; every group that an event names replaces it. Where jobs of two g
 table, nothing is decided. Nor is it where the stream makes the table from tables of the group.
 """
 
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
@@ -32,17 +33,20 @@ writes, reads = job_relations.alias("writes"), job_relations.alias("reads")
 written, read = datasets.alias("written"), datasets.alias("read")
 
 
-def join_groups(connection: Connection, rows: Rows) -> set[int]:
-    """Let streams join the group whose jobs read what they fill; return the new members."""
+def join_groups(connection: Connection, rows: Rows, followed: Collection[int]) -> set[int]:
+    """Let streams join the group whose jobs read what they fill; return the new members.
+
+    followed: those jobs of the rows that are in groups, maybe with others.
+    """
     streams = {
         barrier.job_id
         for barrier in rows.of(BarrierSeen)
-        if barrier.batch_id is not None and not barrier.group_name
+        if barrier.batch_id is not None and barrier.job_id not in followed
     }
     readers = {
         relation.job_id
         for relation in rows.of(JobRelation)
-        if relation.direction == SOURCE and relation.ran
+        if relation.direction == SOURCE and relation.ran and relation.job_id in followed
     }
     if readers:
         filling = connection.execute(_filling_for_readers(), {"jobs": sorted(readers)})
