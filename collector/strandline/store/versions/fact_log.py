@@ -42,7 +42,7 @@ from strandline.core.identity import RENAMED
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions import facts as barriers
 from strandline.core.versions.facts import Fact, Job, NameReused, Table, TableRenamed
-from strandline.store.lineage.rewritten import SAME_ROWS
+from strandline.store.lineage.snapshot_reads import SAME_ROWS
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.schema.received_tables import VERSION_FACTS, numbers, store_settings
 from strandline.store.schema.run_tables import job_groups, runs
