@@ -15,9 +15,10 @@ Node = TypeVar("Node", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Routes(Generic[Node]):
-    """distances: how many jobs lie between the first node and each; steps: those on any way.
+    """The ways from the first nodes to the last.
 
-    Shortest: nodes in order.
+    `distances` is how many jobs lie between the first node and each, `steps` are those on any way,
+    `shortest` has the nodes of a shortest one in order.
     """
 
     distances: dict[Node, int]

@@ -94,9 +94,9 @@ def walk(
     depth: int | None = None,
     most: int = MOST_NODES,
 ) -> Walk[Node]:
-    """Everything within `depth` steps of `starts`, up to `most` nodes; no depth.
+    """Everything within `depth` steps of `starts`, up to `most` nodes.
 
-    To the ends of the graph.
+    Without a depth the walk goes to the ends of the graph.
 
     Both directions are two walks, joined: what else the sources of a node feed is no lineage of
     that node.

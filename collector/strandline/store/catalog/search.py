@@ -21,10 +21,10 @@ from strandline.store.catalog.lists import (
     never_made,
     placed_answer,
 )
-from strandline.store.catalog.writes import Write, newest_writes
+from strandline.store.catalog.writes import newest_writes
 from strandline.store.lineage.lookup import labels_of
 from strandline.store.lineage.nested_commands import nested_jobs
-from strandline.store.lineage.run_state import RunState, View, run_states
+from strandline.store.lineage.run_state import View, run_states
 from strandline.store.schema.annotation_tables import TAG_GIVEN, annotations
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs, runs
@@ -88,39 +88,27 @@ def search_page(
     writes = newest_writes(connection, ids, View(now)) if ids else {}
     run_rows = [_run_row(key) for key, hit in hits[:limit] if hit["type"] == "run"]
     states = run_states(connection, run_rows, View(now)) if run_rows else {}
-    items = [
-        item | _latest_write(item, key, writes) | _state(item, key, states)
-        for key, item in hits[:limit]
-    ]
     labels = labels_of(
         connection,
-        [(item["namespace"], item["name"]) for item in items if item["type"] == "dataset"],
+        [(hit["namespace"], hit["name"]) for _, hit in hits[:limit] if hit["type"] == "dataset"],
     )
-    return {
-        "items": [{"label": _label(item, labels)} | item for item in items],
-        "nextCursor": encode_cursor(hits[limit - 1][0]) if len(hits) > limit else None,
-    }
-
-
-def _latest_write(item: Answer, key: Key, writes: Mapping[int, Write]) -> Answer:
-    if item["type"] != "dataset":
-        return {}
-    write = writes.get(int(key[3]))
-    return {"latestWrite": None if write is None else write.answer()}
+    items = []
+    for key, hit in hits[:limit]:
+        item = {"label": hit["name"]} | hit
+        if hit["type"] == "dataset":
+            write = writes.get(int(key[3]))
+            item["latestWrite"] = None if write is None else write.answer()
+            item["label"] = labels[hit["namespace"], hit["name"]]
+        elif hit["type"] == "run":
+            item |= states[_run_row(key)].answer()
+        items.append(item)
+    next_cursor = encode_cursor(hits[limit - 1][0]) if len(hits) > limit else None
+    return {"items": items, "nextCursor": next_cursor}
 
 
 def _run_row(key: Key) -> int:
     """Return the row of the run of a hit; of those found by their ids the key ends with the id."""
     return int(key[2] or key[3])
-
-
-def _state(item: Answer, key: Key, states: Mapping[int, RunState]) -> Answer:
-    return states[_run_row(key)].answer() if item["type"] == "run" else {}
-
-
-def _label(answer: Answer, labels: Mapping[tuple[str, str], str]) -> str:
-    name: str = answer["name"]
-    return labels.get((answer["namespace"], name), name) if answer["type"] == "dataset" else name
 
 
 @dataclass

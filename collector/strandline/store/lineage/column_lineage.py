@@ -437,33 +437,26 @@ def _node(node: Column, distance: int, names: Mapping[int, Answer]) -> Answer:
     return name | {"id": id_, "type": "column", "column": node[1], "distance": distance}
 
 
-def _opaque_runs(origins: Iterable[Mapping[Origin, Seen]]) -> set[int]:
-    """The runs that stated an edge with opaque steps."""
-    sightings = (
-        sighting for of_step in origins for how, sighting in of_step.items() if how.is_opaque
-    )
-    return {run for sighting in sightings for run in sighting.owners}
-
-
 def _edge_answers(connection: Connection, walked: WalkedColumns) -> Iterator[Answer]:
     origins = walked.graph.origins
-    opaque = _opaque_runs(origins[step] for _, _, step in walked.steps)
-    unfollowed = opaque_steps(connection, opaque)
+    opaque_runs: set[int] = set()
+    for _, _, step in walked.steps:
+        for how, seen in origins[step].items():
+            if how.is_opaque:
+                opaque_runs |= seen.owners
+    unfollowed = opaque_steps(connection, opaque_runs)
     for source, target, step in walked.steps:
         go_on()
         ends = {"source": walked.nodes[source]["id"], "target": walked.nodes[target]["id"]}
         job = walked.names[step.via[0]]["id"]
-        for how, origin in origins[step].items():
+        for how, seen in origins[step].items():
             answer = ends | {"job": job} | _how(how)
             if how.is_opaque:
-                answer["opaqueSteps"] = _named_in(unfollowed, origin.owners)
+                steps = {opaque for run in seen.owners for opaque in unfollowed.get(run, ())}
+                answer["opaqueSteps"] = sorted(steps)
             if how.other_case:
                 answer["otherCase"] = list(how.other_case)
-            yield answer | seen_answer(origin)
-
-
-def _named_in(unfollowed: Mapping[int, Sequence[str]], runs: Iterable[int]) -> list[str]:
-    return sorted({step for run in runs for step in unfollowed.get(run, ())})
+            yield answer | seen_answer(seen)
 
 
 def _how(how: Origin) -> Answer:

@@ -36,9 +36,7 @@ def dropped_at(connection: Connection, ids: Iterable[int], moment: int) -> dict[
 def drops_then(
     connection: Connection, ids: Iterable[int], moment: int
 ) -> dict[int, dict[str, Any]]:
-    """As answers about a past moment show it.
-
-    `droppedAt` of each dataset that was dropped by then, null of one that was not.
+    """The same as lists of a past moment show it: `droppedAt`, null of what was not dropped.
 
     What was written since contradicts nothing. But a later facet hides the one before it: where
     there is one, nothing is told.
@@ -57,10 +55,7 @@ def drops_then(
 def drop_answers(
     connection: Connection, ids: Iterable[int], moment: int, *, past: bool = False
 ) -> dict[int, dict[str, Any]]:
-    """The same as answers show it: `droppedAt` of what was dropped, nothing of the others; past.
-
-    The moment is not now.
-    """
+    """The same as answers show it: `droppedAt` of what was dropped, nothing of the others."""
     listed = list(ids)
     dropped = _claimed(
         connection, _newest_changes(connection, listed), moment, moment if past else None

@@ -133,12 +133,13 @@ def tagged(
 ) -> list[Answer]:
     """Return the nodes with one of these tags: KEY, or KEY=VALUE; `*` stands for anything."""
     having = tags_of_nodes(connection, nodes)
-    return [node for node in nodes if _is_tagged(node, having.get(node["id"], ()), patterns)]
-
-
-def _is_tagged(node: Answer, facets: Iterable[Any], patterns: Collection[str]) -> bool:
-    texts = {text for facet in facets for text in _tags(facet, node.get("column"))}
-    return any(is_like(text, pattern) for text in texts for pattern in patterns)
+    tagged_nodes = []
+    for node in nodes:
+        facets = having.get(node["id"], ())
+        texts = {text for facet in facets for text in _tags(facet, node.get("column"))}
+        if any(is_like(text, pattern) for text in texts for pattern in patterns):
+            tagged_nodes.append(node)
+    return tagged_nodes
 
 
 def _tags(facet: Any, column: str | None) -> Iterator[str]:

@@ -145,7 +145,7 @@ _INSERT = {
 def prune(connection: Connection) -> None:
     """Delete what is old, and note how far.
 
-    Who has not seen that begins with nothing, whatever clocks say.
+    A reader that has not seen it starts empty; clocks do not matter.
     """
     key = "id" if connection.dialect.name == "sqlite" else "transaction_id"
     old = f"at < {NOW[connection.dialect.name]} - {KEPT_SECONDS * MICRO}"
@@ -182,9 +182,9 @@ class LogLook:
     place: LogPlace
 
     def missed(self, since: LogPlace, pruned: str) -> bool:
-        """Return whether news after a place may be gone that nobody showed; pruned.
+        """Return whether news after a place may be gone that nobody showed.
 
-        What the settings said of it there.
+        `pruned` is what the settings said at that place of how far news were deleted.
         """
         gone = self.settings.get(PRUNED, "")
         return gone != pruned and int(gone or "0") >= since.horizon
@@ -258,10 +258,7 @@ class Changed:
 
 
 def around(connection: Connection, changes: Iterable[GraphNews]) -> Changed:
-    """Return what these news change.
-
-    A run its job, its owner's, and the jobs of all that stands above it.
-    """
+    """Return what these news change: of a run its job, its owner's, and those of all runs above."""
     changed, renamed = Changed(), set[int]()
     waiting = set[int]()
     for change in changes:

@@ -266,11 +266,7 @@ def above(connection: Connection, below: Iterable[int], how: str) -> dict[int, A
     if how == "none":
         return {}
     parents = _next(connection, below, how)
-    return _topmost(connection, parents) if how == "root" else parents
-
-
-def _topmost(connection: Connection, parents: dict[int, Above]) -> dict[int, Above]:
-    for _ in range(LEVELS_ABOVE):
+    for _ in range(LEVELS_ABOVE if how == "root" else 0):
         higher = _next(connection, {parent.run for parent in parents.values()}, "root")
         if not higher:
             break

@@ -119,7 +119,9 @@ def node_called(connection: Connection, text: str) -> Node:
     if re.match("(dataset|job):.*:", text, re.DOTALL):
         return node_of(connection, text)
     for words, equal in _ways(text):
-        if nodes := _called(connection, words, equal):
+        nodes = _datasets(connection, or_(equal(datasets.c.name, words), _placed(words, equal)))
+        nodes += _nodes(connection, "job", select(jobs).where(equal(jobs.c.name, words)))
+        if nodes:
             return _the_one(nodes, text)
     if nodes := [*_at_address(connection, "dataset", text), *_at_address(connection, "job", text)]:
         return _the_one(nodes, text)
@@ -158,11 +160,6 @@ def dataset_called(connection: Connection, text: str) -> Node:
     if nodes := _at_address(connection, "dataset", text) or _by_end_of_path(connection, text):
         return _the_one(nodes, text)
     return _unknown(connection, "dataset", repr(text), text)
-
-
-def _called(connection: Connection, text: str, equal: Equal) -> list[Node]:
-    nodes = _datasets(connection, or_(equal(datasets.c.name, text), _placed(text, equal)))
-    return nodes + _nodes(connection, "job", select(jobs).where(equal(jobs.c.name, text)))
 
 
 def _at_address(connection: Connection, kind: str, text: str) -> list[Node]:
@@ -284,11 +281,8 @@ def _canonical(clause: ColumnElement[bool]) -> Select[Any]:
 def _nodes(connection: Connection, kind: str, query: Select[Any]) -> list[Node]:
     ordered = query.order_by(query.selected_columns.id)  # alike on every database
     limited = ordered.limit(MOST_CANDIDATES + 1)
-    return [_node(kind, row) for row in connection.execute(limited)]
-
-
-def _node(kind: str, row: Row[Any]) -> Node:
-    return Node(kind, row.id, row.namespace, row.name)
+    rows = connection.execute(limited)
+    return [Node(kind, row.id, row.namespace, row.name) for row in rows]
 
 
 def _the_one(nodes: Sequence[Node], text: str) -> Node:
@@ -347,7 +341,7 @@ def _near(connection: Connection, kind: str, name: str) -> Iterator[Candidate]:
 def _likeness(name: str, other: str) -> float:
     """Return how like two names are, whatever stands between their parts.
 
-    Bank.balence, /lake/bank/balance.
+    An example is `bank.balence` and `/lake/bank/balance`.
     """
     left, right = (re.sub(r"[./:]", ".", text[-100:].lower()) for text in (name, other))
     whole = difflib.SequenceMatcher(None, left, right).ratio()

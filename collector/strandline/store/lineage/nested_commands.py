@@ -94,7 +94,11 @@ def nested_runs(
     wanted = {"jobs": list(set().union(*outer.values())), "above": above}
     for row in _ended(connection, _outer(), wanted, moment) if inner else ():
         holding[row.job_id].append(NestedCommand(*row))
-    return {run for run, command in inner.items() if _is_held(command, outer[run], holding)}
+    return {
+        run
+        for run, command in inner.items()
+        if any(holder.holds(command) for job in outer[run] for holder in holding.get(job, ()))
+    }
 
 
 def _ended(
@@ -106,12 +110,6 @@ def _ended(
         for row in connection.execute(query, parameters)
         if moment is None or row.ended_at <= moment
     ]
-
-
-def _is_held(
-    command: NestedCommand, jobs: Iterable[int], holding: Mapping[int, Iterable[NestedCommand]]
-) -> bool:
-    return any(holder.holds(command) for job in jobs for holder in holding.get(job, ()))
 
 
 def nested_jobs(

@@ -7,7 +7,7 @@ So what such a run touched is noted for each job that may be its owner's as well
 are known, whichever came first. A job too many does no harm: whose a run is decides `run_owners`.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
@@ -36,7 +36,8 @@ def relate_owners(connection: Connection, touched_runs: Collection[int]) -> list
     All of it is dated at the run's newest event. A later event may take an edge back, and when that
     edge was used would then depend on the order of the events. Return what was noted.
     """
-    jobs = _jobs_of(connection, touched_runs) if touched_runs else {}
+    owned = connection.execute(_owned(), {"runs": list(touched_runs)}) if touched_runs else ()
+    jobs = {run: {job for job in owners if job is not None} for run, *owners in owned}
     if not jobs:
         return []
     relations = connection.execute(_touched(), {"runs": list(jobs)}).all()
@@ -48,11 +49,6 @@ def relate_owners(connection: Connection, touched_runs: Collection[int]) -> list
     if job_relations:
         upsert(connection, JobRelation, fold_rows(JobRelation, job_relations))
     return job_relations
-
-
-def _jobs_of(connection: Connection, touched_runs: Iterable[int]) -> dict[int, set[int]]:
-    rows = connection.execute(_owned(), {"runs": list(touched_runs)})
-    return {run: {job for job in jobs if job is not None} for run, *jobs in rows}
 
 
 @cache

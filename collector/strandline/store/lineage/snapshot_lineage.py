@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.changes.snapshots import double_of, marked, unmarked
-from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep, walk
+from strandline.core.walk import MOST_NODES, Direction, WalkStep, walk
 from strandline.errors import NotFoundError
 from strandline.store.lineage.checkpoints import inputs_of_unknown_snapshots
 from strandline.store.lineage.hidden_nodes import hidden_beside, seen_datasets, seen_jobs
@@ -147,7 +147,7 @@ class Snapshots:
     whole: bool = True
 
     def steps(self, nodes: Sequence[At], way: Direction, limit: int) -> Sequence[WalkStep[At]]:
-        """See core.lineage.Graph."""
+        """Return the steps that leave these snapshots; see core.walk.Graph."""
         direction = SINK if way is Direction.UPSTREAM else SOURCE
         used = self._by_then(
             covered(self.connection, self._seen(self._uses(nodes, direction, limit)))
@@ -313,7 +313,8 @@ def snapshot_lineage_of(
     walked = walk(
         graph, _starts(connection, (dataset.id, start), direction), direction, depth, most
     )
-    _note_cut(walked, graph)
+    if not graph.whole:
+        walked.truncated_by = walked.truncated_by or "edges"
     reasons = {step: graph.reasons[step] for step in walked.steps}
     checkpoints = {step.via for step in walked.steps}
     distances = {
@@ -340,11 +341,6 @@ def _starts(connection: Connection, start: At, direction: Direction) -> list[At]
         if direction is Direction.DOWNSTREAM
         else [start, *origins(connection, [start]).values()]
     )
-
-
-def _note_cut(walked: Walk[At], graph: Snapshots) -> None:
-    if not graph.whole:
-        walked.truncated_by = walked.truncated_by or "edges"
 
 
 def _resolved_snapshot(
@@ -454,6 +450,8 @@ def _tell_unknown_inputs(
     unknown = inputs_of_unknown_snapshots(connection, runs, moment)
     stated = stated_inputs(connection, runs)
     names = nodes_of(connection, dict.fromkeys(set[int]().union(*unknown.values()), 0))
+    for node in names.values():
+        del node["distance"]
     for at, makers in runs_of.items():
         besides = {
             input_
@@ -463,9 +461,5 @@ def _tell_unknown_inputs(
         }
         if besides:
             nodes[at]["inputsOfUnknownSnapshots"] = [
-                _input(node) for id_, node in names.items() if id_ in besides
+                node for id_, node in names.items() if id_ in besides
             ]
-
-
-def _input(node: Answer) -> Answer:
-    return {name: value for name, value in node.items() if name != "distance"}

@@ -100,7 +100,7 @@ def first_mentions(
 def sources_page(connection: Connection) -> list[tuple[str, int, int]]:
     """(namespace, first_at, newest_at) of every namespace that has datasets.
 
-    A source of its own.
+    Each is a source of its own.
     """
     query = (
         select(datasets.c.namespace, func.min(datasets.c.first_at), func.max(datasets.c.newest_at))

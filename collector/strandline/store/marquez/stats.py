@@ -34,9 +34,9 @@ def run_counts(connection: Connection, edges: Sequence[int]) -> list[dict[str, i
 def _quarters(
     connection: Connection, column: str, since: int, states: tuple[int, ...]
 ) -> list[tuple[int, int, int]]:
-    """(beginning of a quarter of an hour, state, how many runs) from a moment on; states (0,).
+    """(beginning of a quarter of an hour, state, how many runs) from a moment on.
 
-    Whatever state.
+    With the states (0,) all runs count, whatever their state.
     """
     quarter, state = runs.c[column] // QUARTER, literal(0) if states == (0,) else runs.c.state
     query = select(quarter, state, func.count()).where(

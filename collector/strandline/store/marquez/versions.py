@@ -31,9 +31,7 @@ Fields = list[dict[str, Any]]
 
 
 class DatasetVersion(NamedTuple):
-    """A version of a dataset: when it was made, as which snapshot, by which run (None.
-
-    Nobody knows).
+    """A version of a dataset: when it was made, as which snapshot, by which run (None: unknown).
 
     at: of versions of one moment each older one is a microsecond earlier: Marquez' page takes it
     for a key.

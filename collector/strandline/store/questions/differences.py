@@ -56,10 +56,7 @@ class Span:
 
 
 def differences(connection: Connection, span: Span) -> Answer:
-    """A line for each dataset, job and edge that is there at one of the moments only.
-
-    The second value is what Spark calls each of them, by id.
-    """
+    """Return a line for each dataset, job and edge that is there at one of the moments only."""
     by_index(connection)
     walks = [_walk(connection, span, view) for view in (span.since, span.until)]
     datasets = _datasets(connection, {node for walk in walks for node in walk.nodes})

@@ -40,9 +40,9 @@ class Way:
 
 
 def paths_between(connection: Connection, way: Way) -> Answer:
-    """All that lies on a way, as a graph, and a shortest way as a list of nodes (empty.
+    """All that lies on a way, as a graph, and a shortest way as a list of nodes.
 
-    There is none).
+    Without a way the list is empty.
     """
     by_index(connection)
     return _of_columns(connection, way) if way.by_column else _of_tables(connection, way)
