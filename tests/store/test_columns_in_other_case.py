@@ -12,7 +12,7 @@ from strandline.store.lineage.known_jobs import KnownJobs
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_graph import Question
-from strandline.store.questions.asked import ANSWERS
+from strandline.store.questions.lineage_answers import ANSWERS
 from worlds.builders import Json
 from worlds.scenarios.bank import FACET
 from worlds.scenarios.plain import columns, dataset, run

@@ -14,7 +14,7 @@ from strandline.store.catalog.lists import datasets_page, jobs_page
 from strandline.store.catalog.owners import owners_of_jobs
 from strandline.store.lineage.lookup import dataset_of, node_called
 from strandline.store.lineage.run_state import View
-from strandline.store.questions.asked import impact
+from strandline.store.questions.lineage_answers import impact
 from strandline.store.sql.engine import reading
 from strandline.store.sql.narrowed import narrowed
 from worlds.builders import NOON, Json, dataset, event, parent, store

@@ -15,13 +15,9 @@ from strandline.errors import NotFoundError
 from strandline.store.ingest.take import Record
 from strandline.store.lineage import relations
 from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.empty_writes import created_nothing
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.recent_runs import (
-    Sighting,
-    created_nothing,
-    sightings,
-    with_relations,
-)
+from strandline.store.lineage.recent_runs import Sighting, sightings, with_relations
 from strandline.store.lineage.run_state import View, run_owners
 from strandline.store.lineage.sightings import as_of
 from strandline.store.lineage.table_graph import Question

@@ -10,7 +10,7 @@ from strandline.store.ingest.retention import expire
 from strandline.store.lineage.column_lineage import columns_of
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
-from strandline.store.questions.asked import ANSWERS
+from strandline.store.questions.lineage_answers import ANSWERS
 from worlds.builders import Json
 from worlds.scenarios.bank import FACET
 from worlds.scenarios.plain import columns, run

@@ -13,7 +13,7 @@ from strandline.store.lineage.known_jobs import KnownJobs
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_graph import TableGraph
-from strandline.store.questions.asked import ANSWERS
+from strandline.store.questions.lineage_answers import ANSWERS
 from strandline.store.sql.narrowed import narrowed
 from worlds.builders import Json
 from worlds.scenarios.bank import FACET

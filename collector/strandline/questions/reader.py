@@ -14,7 +14,7 @@ from strandline.core.openlineage.times import micros_of
 from strandline.questions.parameters import Query
 from strandline.runtime.follower import Follower
 from strandline.store.lineage.run_state import View
-from strandline.store.questions.asked import ANSWERS
+from strandline.store.questions.lineage_answers import ANSWERS
 from strandline.store.sql.engine import read_from
 
 Answer = dict[str, Any]

@@ -8,8 +8,8 @@ from sqlalchemy import Engine
 
 from strandline.errors import NotFoundError
 from strandline.store.lineage import column_lineage
-from strandline.store.questions import schemas
-from strandline.store.questions.asked import ANSWERS
+from strandline.store.questions import past_schemas
+from strandline.store.questions.lineage_answers import ANSWERS
 from worlds.scenarios.bank import FACET
 from worlds.scenarios.plain import columns, dataset, run
 from worlds.scenarios.taking import fill, reader, view
@@ -97,7 +97,7 @@ def test_past_columns_are_those_that_existed_then(filled: Engine) -> None:
 def test_single_column_query_reads_more_events_than_a_query_for_all(
     filled: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schemas, "MOST_READ_FOR_ALL", 1)  # which is of the other job
+    monkeypatch.setattr(past_schemas, "MOST_READ_FOR_ALL", 1)  # which is of the other job
 
     shown = asked(filled, "/lineage", 15)["nodes"]
 
@@ -129,7 +129,7 @@ def test_past_columns_of_many_jobs_are_read_in_batches(
 def test_past_columns_stay_undecided_beyond_the_read_limit(
     filled: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schemas, "MOST_LATER", 1)
+    monkeypatch.setattr(past_schemas, "MOST_LATER", 1)
 
     assert asked(filled, "/lineage", 15, column="idle")["edges"] == []
     with pytest.raises(NotFoundError, match=r"^unknown column of dataset:db:orders: 'nonsense'$"):

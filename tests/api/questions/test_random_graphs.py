@@ -10,8 +10,8 @@ from sqlalchemy import Engine
 from strandline.core.narrowing import narrowed
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
-from strandline.store.questions.asked import ANSWERS
 from strandline.store.questions.differences import Span, differences
+from strandline.store.questions.lineage_answers import ANSWERS
 from worlds.scenarios.plain import run
 from worlds.scenarios.random_graph import Job, Triple, random_jobs, reached, turned, ways_on
 from worlds.scenarios.taking import fill, ids, reader, view

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Engine, delete
 
 from strandline.core.access.granted import Access
-from strandline.store.questions import schemas
-from strandline.store.questions.asked import ANSWERS
+from strandline.store.questions import past_schemas
+from strandline.store.questions.lineage_answers import ANSWERS
 from strandline.store.schema.received_tables import raw_events
 from strandline.store.sql.narrowed import narrowed
 from worlds.scenarios.bank import FACET
@@ -159,7 +159,7 @@ def test_schema_changes_stay_undecided_without_visible_events(
         seen = ANSWERS["/lineage/changes"](connection, asked, view(moment(5), past=True))
     assert (columns_of(seen), seen["hidden"]["schemas"]) == ([], 1)
 
-    monkeypatch.setattr(schemas, "MOST_READ", 3)
+    monkeypatch.setattr(past_schemas, "MOST_READ", 3)
     cut = changes(engine, 3, 5)
     assert (columns_of(cut), cut["hidden"]["schemas"]) == ([], 1)
     monkeypatch.undo()

@@ -10,7 +10,7 @@ from strandline.core.openlineage.facets import DATASET
 from strandline.core.walk import Direction
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
-from strandline.store.questions.schemas import column_changes
+from strandline.store.questions.past_schemas import column_changes
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import facet_rows, one_of

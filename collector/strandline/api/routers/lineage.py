@@ -29,7 +29,7 @@ from strandline.store.lineage.known_jobs import SharedJobs
 from strandline.store.lineage.lookup import newest_datasets
 from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_lineage import lineage_of, only_nodes, whole_graph
-from strandline.store.questions.asked import (
+from strandline.store.questions.lineage_answers import (
     cut_answer,
     impact,
     nodes_called,

@@ -34,15 +34,15 @@ from strandline.core.versions.delays import lag_seconds
 from strandline.core.versions.model import Model
 from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.owners import owned, owners_of_datasets, owners_of_jobs
-from strandline.store.catalog.runs import LatestRun, latest_run_of_each, times_heard
+from strandline.store.catalog.runs import JobRun, latest_run_of_each, times_heard
 from strandline.store.catalog.writes import heard_by, newest_writes
 from strandline.store.lineage.dropped import drop_answers, drops_then
+from strandline.store.lineage.empty_writes import created_nothing
 from strandline.store.lineage.facets import tagged
 from strandline.store.lineage.failures import outcomes
 from strandline.store.lineage.hierarchy import parent_jobs
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import IS_NAMED_AS_INNER, nested_jobs
-from strandline.store.lineage.recent_runs import created_nothing
 from strandline.store.lineage.run_state import View, iso
 from strandline.store.lineage.table_snapshots import newest_snapshots
 from strandline.store.schema.dataset_tables import datasets
@@ -280,7 +280,7 @@ def _job_answers(
 
 
 def _outcomes_of(
-    connection: Connection, latest: Iterable[LatestRun], moment: int | None = None
+    connection: Connection, latest: Iterable[JobRun], moment: int | None = None
 ) -> dict[int, Answer]:
     failed = {run.id: run.state.state == "FAIL" for run in latest}
     return outcomes(connection, failed, moment)

@@ -10,12 +10,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    BigInteger,
     CompoundSelect,
     Connection,
     Select,
     and_,
-    bindparam,
     or_,
     select,
     union_all,
@@ -28,6 +26,7 @@ from strandline.store.lineage.failures import outcomes
 from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.nested_commands import nested_runs
 from strandline.store.lineage.run_state import (
+    MOMENT,
     PastRun,
     RunState,
     iso,
@@ -194,7 +193,7 @@ def _runs_with_jobs(dialect: str) -> Select[Any]:
     )
 
 
-class LatestRun(NamedTuple):
+class JobRun(NamedTuple):
     """The latest run of a job, and when it was last heard of, by a past moment if there is one."""
 
     id: int
@@ -204,16 +203,16 @@ class LatestRun(NamedTuple):
 
 def latest_run_of_each(
     connection: Connection, job_ids: Sequence[int], now: int, moment: int | None = None
-) -> dict[int, LatestRun]:
+) -> dict[int, JobRun]:
     """Map each job to its latest run, now or at a past moment.
 
     At a past moment a run that was under way counts as heard of then.
     """
     if moment is None:
         rows = rows_of_runs(connection, newest_run_ids(connection, job_ids).values()).values()
-        return {row.job_id: LatestRun(row.id, run_state(row, now), row.newest_at) for row in rows}
+        return {row.job_id: JobRun(row.id, run_state(row, now), row.newest_at) for row in rows}
     then = _latest_then(connection, job_ids, moment)
-    return {job: LatestRun(run.id, run.state, run.heard_at) for job, run in then.items()}
+    return {job: JobRun(run.id, run.state, run.heard_at) for job, run in then.items()}
 
 
 def _latest_then(connection: Connection, job_ids: Sequence[int], moment: int) -> dict[int, PastRun]:
@@ -254,9 +253,8 @@ def newest_run(dialect: str, job_id: str | None = None, most: int = 1) -> Select
 @cache
 def _newest_then(dialect: str) -> CompoundSelect[Any]:
     """Select the runs of these jobs that were heard of last by a moment, and those running then."""
-    moment = bindparam("moment", type_=BigInteger)
     run, last = runs.alias("run"), runs.alias("last")
-    of_job = (run.c.job_id == jobs.c.id, run.c.design == 0, run.c.newest_at <= moment)
+    of_job = (run.c.job_id == jobs.c.id, run.c.design == 0, run.c.newest_at <= MOMENT)
     newest = for_each(
         dialect,
         jobs.c.id,
@@ -269,8 +267,8 @@ def _newest_then(dialect: str) -> CompoundSelect[Any]:
     heard_last = select(runs.c.job_id, runs.c.id).join(last, as_new).where(last.c.id.in_(newest))
     going_on = (
         among_given(runs.c.job_id, "jobs"),
-        runs.c.newest_at > moment,
-        runs.c.first_at <= moment,
+        runs.c.newest_at > MOMENT,
+        runs.c.first_at <= MOMENT,
         runs.c.design == 0,
     )
     return union_all(heard_last, select(runs.c.job_id, runs.c.id).where(*going_on))

@@ -26,8 +26,15 @@ from sqlalchemy import (
 from strandline.core.changes.extraction import SINK
 from strandline.core.openlineage.run_states import ABORT, FAIL
 from strandline.core.stopping import go_on
-from strandline.store.lineage.recent_runs import MOMENT, only_defined
-from strandline.store.lineage.run_state import RunState, View, past_runs, run_owners, run_states
+from strandline.store.lineage.empty_writes import only_defined
+from strandline.store.lineage.run_state import (
+    MOMENT,
+    RunState,
+    View,
+    past_runs,
+    run_owners,
+    run_states,
+)
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.schema.run_tables import jobs, runs

@@ -13,10 +13,8 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import (
-    BigInteger,
     Connection,
     Select,
-    bindparam,
     func,
     select,
 )
@@ -25,6 +23,7 @@ from strandline.core.openlineage.facets import RUN
 from strandline.core.openlineage.run_states import FAIL
 from strandline.store.lineage.facets import newest_facet_rows
 from strandline.store.lineage.nested_commands import IS_NAMED_AS_INNER, nested_runs
+from strandline.store.lineage.run_state import MOMENT
 from strandline.store.schema.run_tables import jobs, run_parents, runs
 from strandline.store.sql.compression import expand
 from strandline.store.sql.id_lists import among, among_given
@@ -144,9 +143,7 @@ def _failed(past: bool) -> Select[Any]:
         runs, runs.c.id == run_parents.c.run_id
     )
     failed = failed.where(among_given(run_parents.c.parent_run_id, "runs"), runs.c.state == FAIL)
-    failed = (
-        failed.where(runs.c.ended_at <= bindparam("moment", type_=BigInteger)) if past else failed
-    )
+    failed = failed.where(runs.c.ended_at <= MOMENT) if past else failed
     return failed.group_by(run_parents.c.parent_run_id)
 
 

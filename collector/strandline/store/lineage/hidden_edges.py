@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Select, bindparam, select
+from sqlalchemy import Connection, Select, bindparam, select
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import Direction, WalkStep
 from strandline.store.lineage.recent_runs import JobEdge
 from strandline.store.lineage.relations import names_of_jobs
-from strandline.store.lineage.run_state import View, run_owners
+from strandline.store.lineage.run_state import MOMENT, View, run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.sql.id_lists import among_given
@@ -104,7 +104,7 @@ def _reported(past: bool) -> Select[Any]:
     joined = joined.join(datasets, datasets.c.id == job_relations.c.dataset_id)
     of_direction = [job_relations.c.direction == bindparam("direction")]
     if past:
-        begun = relations.c.first_at <= bindparam("moment", type_=BigInteger)
+        begun = relations.c.first_at <= MOMENT
         same = (
             relations.c.dataset_id == job_relations.c.dataset_id,
             relations.c.direction == job_relations.c.direction,

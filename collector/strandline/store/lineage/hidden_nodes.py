@@ -8,11 +8,9 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import (
-    BigInteger,
     ColumnElement,
     Connection,
     Select,
-    bindparam,
     func,
     select,
     true,
@@ -20,7 +18,7 @@ from sqlalchemy import (
 )
 
 from strandline.core.changes.edges import READ_BY_VIEW
-from strandline.store.lineage.run_state import View
+from strandline.store.lineage.run_state import MOMENT, View
 from strandline.store.schema.annotation_tables import DELETED, annotations
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import edge_columns, job_relations, template_edges
@@ -47,7 +45,7 @@ def deleted_jobs(connection: Connection, job_ids: Iterable[int] | None, view: Vi
 
 @cache
 def _deleted(past: bool, of_all: bool = False) -> Select[Any]:
-    by_then = deletions.c.at <= bindparam("moment", type_=BigInteger)
+    by_then = deletions.c.at <= MOMENT
     query = _deletion(true() if of_all else among_given(deletions.c.entity_id, "jobs"))
     return query.where(by_then) if past else query
 

@@ -24,15 +24,11 @@ from sqlalchemy import (
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage import run_states as states
+from strandline.store.lineage.empty_writes import FAILED, created_nothing, only_defined
 from strandline.store.lineage.failures import errors_of
 from strandline.store.lineage.lookup import node_text
 from strandline.store.lineage.nested_commands import nested_runs
-from strandline.store.lineage.recent_runs import (
-    FAILED,
-    created_nothing,
-    only_defined,
-    with_relations,
-)
+from strandline.store.lineage.recent_runs import with_relations
 from strandline.store.lineage.run_state import iso, run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations

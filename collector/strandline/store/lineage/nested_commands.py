@@ -13,11 +13,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Connection, Select, bindparam, or_, select
+from sqlalchemy import Connection, Select, or_, select
 
 from strandline.core.changes.extraction import SINK
 from strandline.core.openlineage.names import id_of
 from strandline.store.lineage.recent_runs import JobEdge
+from strandline.store.lineage.run_state import MOMENT
 from strandline.store.schema.run_tables import jobs, run_parents, runs
 from strandline.store.sql.each import for_each
 from strandline.store.sql.id_lists import among_given
@@ -147,7 +148,7 @@ def _outer_jobs(namespace: str, name: str) -> Iterator[int]:
 def _newest(dialect: str, past: bool) -> Select[Any]:
     """The latest runs of each of these jobs; of the past those that had begun."""
     run = runs.alias("run")
-    begun = [run.c.first_at <= bindparam("moment", type_=BigInteger)] if past else []
+    begun = [run.c.first_at <= MOMENT] if past else []
     of_job = select(run.c.id).where(run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None), *begun)
     last = for_each(
         dialect, jobs.c.id, "jobs", of_job.order_by(run.c.newest_at.desc()).limit(MOST_LOOKED_AT)

@@ -29,22 +29,20 @@ from sqlalchemy import (
     union,
 )
 
+from strandline.store.lineage.empty_writes import created_nothing, owners
 from strandline.store.lineage.hidden_nodes import deleted_jobs, seen_jobs
 from strandline.store.lineage.recent_runs import (
-    MOMENT,
     JobEdge,
     Sighting,
-    created_nothing,
     job_edges,
     latest_runs,
     of_latest_run,
     of_recent_runs,
-    owners,
     recent_runs_of,
     sightings,
     with_relations,
 )
-from strandline.store.lineage.run_state import StateColumns, View, run_owners
+from strandline.store.lineage.run_state import MOMENT, StateColumns, View, run_owners
 from strandline.store.lineage.sightings import MOST_BELOW, as_of, last_sightings, past_sightings
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.received_tables import store_settings

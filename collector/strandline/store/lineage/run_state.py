@@ -23,6 +23,7 @@ from sqlalchemy import (
     Row,
     Select,
     and_,
+    bindparam,
     case,
     column,
     literal,
@@ -53,6 +54,7 @@ class View:
     runs: int | None = None
 
 
+MOMENT = bindparam("moment", type_=BigInteger)  # of a question
 RUNS_PER_STATEMENT = 10_000
 CACHED_MOMENTS = 20_000  # as texts: two megabytes at most
 

@@ -33,17 +33,16 @@ from sqlalchemy import (
     union_all,
 )
 
+from strandline.store.lineage.empty_writes import created_nothing
 from strandline.store.lineage.hidden_nodes import seen_jobs
 from strandline.store.lineage.recent_runs import (
-    MOMENT,
     Sighting,
-    created_nothing,
     has_relations,
     recent_runs_of,
     sightings,
     with_relations,
 )
-from strandline.store.lineage.run_state import View, run_owners
+from strandline.store.lineage.run_state import MOMENT, View, run_owners
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.schema.run_tables import jobs, run_parents, run_queries, runs
 from strandline.store.sql.each import for_each

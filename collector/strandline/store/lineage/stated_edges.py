@@ -18,7 +18,6 @@ from sqlalchemy import (
     CompoundSelect,
     Connection,
     Select,
-    bindparam,
     cast,
     func,
     null,
@@ -36,7 +35,7 @@ from strandline.core.changes.edges import (
     edges_in,
 )
 from strandline.core.views import ViewsRead
-from strandline.store.lineage.run_state import run_owners
+from strandline.store.lineage.run_state import MOMENT, run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import (
     edge_columns,
@@ -153,7 +152,7 @@ def _newest_readers() -> Select[Any]:
         .where(
             among_given(datasets.c.canonical_id, "views"),
             template_edges.c.rule <= READ_BY_VIEW,
-            run_templates.c.first_at <= bindparam("moment", type_=BigInteger),
+            run_templates.c.first_at <= MOMENT,
         )
         .subquery("readers")
     )

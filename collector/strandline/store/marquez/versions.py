@@ -13,8 +13,9 @@ from sqlalchemy import Connection, Select, Subquery, exists, func, literal, sele
 from strandline.core.changes.extraction import SINK
 from strandline.core.openlineage.names import id_of, run_id_of
 from strandline.errors import DamagedError
+from strandline.store.lineage.empty_writes import came_to_nothing, created_nothing
 from strandline.store.lineage.lookup import names_of_datasets
-from strandline.store.lineage.recent_runs import came_to_nothing, created_nothing, with_relations
+from strandline.store.lineage.recent_runs import with_relations
 from strandline.store.lineage.run_state import run_owners
 from strandline.store.lineage.table_snapshots import seen_at
 from strandline.store.marquez.runs import version_id

@@ -24,7 +24,7 @@ from strandline.store.lineage.relations import job_edges_of, jobs_touching
 from strandline.store.lineage.run_state import View, iso
 from strandline.store.lineage.table_graph import Question, TableGraph, walk_tables
 from strandline.store.lineage.table_lineage import nodes_of
-from strandline.store.questions.schemas import ColumnChange, column_changes
+from strandline.store.questions.past_schemas import ColumnChange, column_changes
 from strandline.store.questions.selection import Selection
 from strandline.store.sql.engine import by_index
 

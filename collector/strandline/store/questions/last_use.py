@@ -7,12 +7,12 @@ from collections.abc import Collection
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Select, bindparam, select
+from sqlalchemy import Connection, Select, select
 
 from strandline.core.changes.extraction import SOURCE
 from strandline.store.catalog.runs import latest_run_of_each
 from strandline.store.lineage.lookup import node_text
-from strandline.store.lineage.run_state import View, iso, run_owners
+from strandline.store.lineage.run_state import MOMENT, View, iso, run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.schema.run_tables import jobs, runs
@@ -20,7 +20,6 @@ from strandline.store.sql.id_lists import among_given
 
 Answer = dict[str, Any]
 
-MOMENT = bindparam("moment", type_=BigInteger)
 MOST_PAST = 100_000  # relations; of the past every run's count
 
 

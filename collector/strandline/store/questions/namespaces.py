@@ -9,18 +9,16 @@ relation.
 
 from typing import Any
 
-from sqlalchemy import CTE, BigInteger, Connection, Select, bindparam, func, select
+from sqlalchemy import CTE, Connection, Select, func, select
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.store.catalog.lists import is_shown, was_mentioned, was_named
-from strandline.store.lineage.run_state import View, iso, run_owners
+from strandline.store.lineage.run_state import MOMENT, View, iso, run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.schema.run_tables import jobs, namespaces
 
 Answer = dict[str, Any]
-
-MOMENT = bindparam("moment", type_=BigInteger)
 
 
 def namespace_overview(connection: Connection, view: View, most: int) -> Answer:

@@ -26,9 +26,9 @@ from strandline.store.questions.differences import Span, differences
 from strandline.store.questions.impact import Removal, impact_of
 from strandline.store.questions.lineage_map import lineage_map
 from strandline.store.questions.namespaces import namespace_overview
+from strandline.store.questions.past_schemas import refuse_absent, refuse_misspelt, without_later
 from strandline.store.questions.paths import Way, paths_between, selected_paths
 from strandline.store.questions.run_graph import run_graph
-from strandline.store.questions.schemas import refuse_absent, refuse_misspelt, without_later
 from strandline.store.questions.selection import Selection
 
 Answer = dict[str, Any]
