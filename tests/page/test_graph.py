@@ -220,6 +220,19 @@ def test_clicked_box_stays_in_view_beside_the_drawer(hub_tab: Tab) -> None:
         return box && box.right <= canvas.right && box.bottom <= canvas.bottom && box.left >= canvas.left; }""")
 
 
+def test_graph_is_framed_when_the_keyboard_reaches_it_and_not_by_a_click(hub_tab: Tab) -> None:
+    page = hub_tab.open(f"/graph?node={HUB}")
+    style = "getComputedStyle(document.querySelector('svg.graph')).outlineStyle"
+
+    page.locator(".node.dataset").last.click()
+    assert page.evaluate(style) == "none"
+
+    page.locator("svg.graph").focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate(style) == "solid"
+
+
 def test_map_counts_all_tables_and_opens_in_place(hub_tab: Tab) -> None:
     page = hub_tab.open("/graph")
 

@@ -206,6 +206,16 @@ def test_board_shows_the_blocker_without_scrolling(browser: Any, address: str, w
         assert frame.evaluate("one => one.scrollWidth - one.clientWidth") == 0
 
 
+@pytest.mark.parametrize(("name", "job"), [("refunds", "its job"), ("balance", "upstream job")])
+def test_late_table_says_whether_its_own_job_or_one_upstream_is_late(
+    tab: Tab, name: str, job: str
+) -> None:
+    page = tab.open(f"/table?namespace=file&name=/lake/shop/{name}")
+
+    late = f"barrier 21 is missing; {job} shop_jobs.refunds has not made it."
+    page.wait_for_selector(f".sentence:has-text('{late}')")
+
+
 def test_delay_says_when_the_inputs_lack_the_barrier(tab: Tab) -> None:
     page = tab.open(f"/table?{BALANCE}&tab=delay")
 

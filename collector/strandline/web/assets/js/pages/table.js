@@ -156,7 +156,10 @@ function sentence(table, delays) {
   const stale = delays?.staleness;
   if (stale?.seconds > 0)
     return html`${duration(stale.seconds)} behind: barrier ${stale.barrier} is missing${
-      stale.job ? html`; upstream job <${JobLink} of=${stale.job} /> has not made it` : ""
+      stale.job
+        ? html`; ${stale.localSeconds > 0 ? "its" : "upstream"} job <${JobLink}
+            of=${stale.job} /> has not made it`
+        : ""
     }.`;
   if (stale) return "Up to date: it shows every barrier of its group.";
   return `Last event ${ago(table.updatedAt)}.`;
