@@ -12,10 +12,10 @@ from sqlalchemy import Connection, Engine
 from strandline.core.access.granted import EVERYTHING
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
-from strandline.errors import RefusedError
 from strandline.store.catalog.received import event_filter, events_page
 from strandline.store.forgetting.forget import Requester, Subject, forget
 from strandline.store.ingest.labels import relabel
+from strandline.store.ingest.raw_events import events_of
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.run_state import View
 from strandline.store.lineage.table_graph import Question
@@ -423,8 +423,48 @@ def used_rows(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
     return folded_rows(connection) | {"edge_columns": rows(connection, used)}
 
 
-def test_a_table_whose_old_name_is_anothers_is_forgotten_after_that(sqlite_engine: Engine) -> None:
-    store(sqlite_engine, SWAP)
-    who = Requester(NOON, "somebody")
-    with pytest.raises(RefusedError, match=r"its events before a rename call it 'db\.a'"):
-        forget(sqlite_engine, Subject("dataset", NAMESPACE, "db.b"), who, execute=True)
+IN_SQL = {"sql": {"query": "INSERT INTO db.out SELECT * FROM db.a"}}
+READ = event("COMPLETE", 3, "make db.out", 3, [table("db.a")], [table("db.out")], None, IN_SQL)
+BY_FORGOTTEN = {
+    "db.b": {
+        "make db.a": [], "make db.b": ["db.b"], "make db.out": ["db.out"],
+        "rename db.b": ["db.a"],
+    },
+    "db.a": {
+        "make db.a": ["db.a"], "make db.b": [], "make db.out": ["db.a", "db.out"],
+        "rename db.a": ["db.spare"], "rename db.spare": ["db.b"],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("forgotten", ["db.a", "db.b"])
+def test_each_table_of_a_swap_is_forgotten_by_itself(
+    engine: Engine, forgotten: str, order: int
+) -> None:
+    events = [*SWAP[:2], READ, *SWAP[3:]]
+    store(engine, events[::order], NOON)
+    subject = Subject("dataset", NAMESPACE, forgotten)
+    forget(engine, subject, Requester(NOON, "somebody"), execute=True)
+
+    other = {"db.a": "db.b", "db.b": "db.a"}[forgotten]
+    assert sources_of(engine, other) == {"src1" if other == "db.b" else "src2"}
+    names = dict[str, list[str]]()
+    for stored in stored_events(engine):
+        datasets = [*stored["inputs"], *stored["outputs"]]
+        told = {one["name"] for one in datasets if not one["name"].startswith("src")}
+        names[stored["job"]["name"]] = sorted(told)
+        sql = stored["job"]["facets"].get("sql")
+        if sql is not None:
+            assert ("db.a" in sql["query"]) is (forgotten == "db.a")
+    assert {job: told for job, told in names.items() if told or "make" in job} == (
+        BY_FORGOTTEN[forgotten]
+    )
+    # The other table's events before the swap have the name still, and nothing else has.
+    named = f"SELECT named, first_at FROM datasets WHERE name = '{forgotten}'"
+    assert rows(engine, named) == [(0, None)]
+
+
+def stored_events(engine: Engine) -> list[Json]:
+    with engine.connect() as connection:
+        return [orjson.loads(stored.body) for stored in events_of(connection)]

@@ -148,6 +148,10 @@ class Memory:
         self._past.shared_runs, self._past.shared_turn = self.shared_runs, self.shared_turn
         return self._past
 
+    def meaning_of(self, name: DatasetName) -> DatasetName:
+        """Return the dataset that a stored name means in this memory."""
+        return self._called.get(name, name)
+
     def result(self, key: tuple[Any, ...], make: Callable[[], T], size: Callable[[T], int]) -> T:
         """Return what `make`, a pure function of the key, makes; `size` is in bytes."""
         cached: T | None = self._results.get(key)

@@ -11,10 +11,13 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, or_, select, tuple_
 
+from strandline.core.changes.extract import memory_for
+from strandline.core.changes.extraction import Stamp
 from strandline.core.changes.memory import Memory
 from strandline.core.forgotten import NamesToForget, left_of
 from strandline.core.openlineage.events import Event, decoded
 from strandline.core.openlineage.facets import Parent
+from strandline.core.openlineage.times import LATEST
 from strandline.errors import DamagedError, InvalidEventError
 from strandline.store.forgetting.subjects import Target
 from strandline.store.ingest.bodies import replace_bodies, replace_references
@@ -50,32 +53,61 @@ class _Found(NamedTuple):
     texts: dict[int, list[Key]]
 
 
+class _NamesByTime:
+    """The names of the target in each event, as several tables may have had one name."""
+
+    def __init__(self, target: Target, memory: Memory) -> None:
+        self._target = target
+        self._memory = memory
+        names = {*target.names, *target.former_names}
+        self._has_former = any(before.name in names for before in memory.names_before or ())
+        self.any_time = target.under_all_names.naming if self._has_former else target.naming
+        self._now = target.naming
+        self._then = memory, self._now  # of the last event that was before a rename
+
+    def in_event(self, body: bytes, hash_: bytes = b"", received_at: int = LATEST) -> NamesToForget:
+        """Return the names as an event has them."""
+        if not self._has_former:
+            return self._now
+        try:
+            event = decoded(body).event
+        except InvalidEventError:
+            return self._now
+        at = Stamp.of(event.at, hash_, received_at).at
+        memory = memory_for(event, at, self._memory)
+        if memory is self._memory:
+            return self._now
+        if memory is not self._then[0]:
+            self._then = memory, self._target.named_by(memory).naming
+        return self._then[1]
+
+
 def events_left(connection: Connection, target: Target, memo: Memory) -> list[Left]:
     """Every event that changes, in the order of receipt."""
     if target.hashes:
         return [Left(one, None) for one in _stored(connection, _keys_of(connection, target.hashes))]
-    naming = target.naming
+    naming = _NamesByTime(target, memo)
     mentions = _find(connection, naming, memo)
     jobs = _around(connection, {*mentions.jobs, *target.job_ids})
     own = {*mentions.keys, *(key for job in jobs for key in mentions.texts.get(job, ()))}
-    runs_alone = naming._replace(texts=target.run_texts)
     left = []
     for stored in _stored(connection, sorted(own | mentions.with_run)):
-        names = naming if (stored.received_at, stored.hash) in own else runs_alone
+        names = naming.in_event(stored.body, stored.hash, stored.received_at)
+        if (stored.received_at, stored.hash) not in own:
+            names = names._replace(texts=target.run_texts)
         left.append(Left(stored, left_of(stored.body, names, prose=True)))
     return [event for event in left if event.after is not event.before.body]
 
 
-def write(connection: Connection, target: Target, left: Sequence[Left]) -> int:
+def write(connection: Connection, target: Target, left: Sequence[Left], memo: Memory) -> int:
     """Take out what goes, and write what stays.
 
     Each is still known by its hash, so that it does not come again.
 
     References that name it go as well, and what is packed with them stays; gives how many.
     """
-    named = dict(
-        _references_left(connection, target, {event.before.hash: event.after for event in left})
-    )
+    after = {event.before.hash: event.after for event in left}
+    named = dict(_references_left(connection, target, after, memo))
     replace_bodies(
         connection, {(event.before.received_at, event.before.hash): event.after for event in left}
     )
@@ -84,31 +116,31 @@ def write(connection: Connection, target: Target, left: Sequence[Left]) -> int:
 
 
 def _references_left(
-    connection: Connection, target: Target, left: Mapping[bytes, bytes | None]
+    connection: Connection, target: Target, left: Mapping[bytes, bytes | None], memo: Memory
 ) -> Iterator[tuple[int, bytes | None]]:
     """Yield the references that name it, and what is left of each.
 
     The event that one was made of may have gone long ago.
     """
-    naming = target.naming
-    for id_, stored_reference in stored_references(connection):
-        if isinstance(stored_reference, DamagedError) or stored_reference.source in target.hashes:
+    names = _NamesByTime(target, memo)
+    for id_, reference in stored_references(connection):
+        if isinstance(reference, DamagedError) or reference.source in target.hashes:
             yield id_, None
-        elif stored_reference.source in left:
-            yield id_, left[stored_reference.source]
-        elif (
-            not target.hashes
-            and (rest := left_of(stored_reference.content, naming, prose=True))
-            is not stored_reference.content
-        ):
-            yield id_, rest
+        elif reference.source in left:
+            yield id_, left[reference.source]
+        elif not target.hashes and names.any_time.may_be_in(reference.content):
+            naming = names.in_event(reference.content)
+            rest = left_of(reference.content, naming, prose=True)
+            if rest is not reference.content:
+                yield id_, rest
 
 
-def _find(connection: Connection, naming: NamesToForget, memo: Memory) -> _Found:
+def _find(connection: Connection, names: _NamesByTime, memo: Memory) -> _Found:
     mentions = _Found(set(), set(), set(), defaultdict(list))
     for event in events_of(connection):
-        if not naming.may_be_in(event.body):
+        if not names.any_time.may_be_in(event.body):
             continue
+        naming = names.in_event(event.body, event.hash, event.received_at)
         key = event.received_at, event.hash
         text = event.body.decode("utf-8", "replace")
         if left_of(event.body, naming, prose=False) is not event.body:

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from sqlalchemy import Connection, delete, select, update
 
+from strandline.core.changes.memory import Memory
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions import facts as f
 from strandline.core.versions.facts import Fact, Job, Table, Used, WrittenSnapshot
@@ -22,12 +23,13 @@ from strandline.store.sql.id_lists import among
 from strandline.store.versions.fact_log import DECODERS, begin_anew, lock_head
 
 PAGE = 2000
+MICRO = 1_000_000
 Asks = Callable[[str, str], bool]
 Snapshot = TypeVar("Snapshot", WrittenSnapshot, Used)
 
 
 class _Names(NamedTuple):
-    """The forgotten jobs, tables and runs (by their ids as sent)."""
+    """The forgotten jobs, tables as names meant them at a moment, and runs (as sent)."""
 
     is_job: Asks
     is_table: Asks
@@ -42,9 +44,9 @@ class _Names(NamedTuple):
         return tuple(snapshot for snapshot in snapshots if not self.is_table(*snapshot.table))
 
 
-def forget_facts(connection: Connection, target: Target) -> tuple[int, int]:
+def forget_facts(connection: Connection, target: Target, memory: Memory) -> tuple[int, int]:
     """Return how many facts went, and how many are others now."""
-    names = _Names(_among(target, "job"), _among(target, "dataset"), _run_names(connection, target))
+    run_names = _run_names(connection, target)
     gone: list[int] = []
     changed: dict[int, Fact] = {}
     lock_head(connection)
@@ -54,6 +56,7 @@ def forget_facts(connection: Connection, target: Target) -> tuple[int, int]:
         )
     ).all():
         fact = DECODERS[kind].decode(body)
+        names = _Names(_is_job(target), _is_table(target, memory, fact), run_names)
         remaining = left_of_fact(fact, names)
         if remaining is None:
             gone.append(seq)
@@ -128,14 +131,35 @@ def _with(fact: Fact, **tables: tuple[object, ...]) -> Fact | None:
     return None if had and not any(tables.values()) else msgspec.structs.replace(fact, **tables)
 
 
-def _among(target: Target, kind: str) -> Asks:
-    ids = target.job_ids if kind == "job" else target.dataset_ids
+def _is_job(target: Target) -> Asks:
+    def is_forgotten(namespace: str, name: str) -> bool:
+        own = id_of("namespace", namespace) in target.namespace_ids
+        return own or id_of("job", namespace, name) in target.job_ids
+
+    return is_forgotten
+
+
+def _is_table(target: Target, memory: Memory, fact: Fact) -> Asks:
+    """Return whether a name in a fact is a forgotten table's."""
+    then = memory if (moment := _moment_of(fact)) is None else memory.at(moment)
 
     def is_forgotten(namespace: str, name: str) -> bool:
         own = id_of("namespace", namespace) in target.namespace_ids
-        return own or id_of(kind, namespace, name) in ids
+        return own or id_of("dataset", *then.meaning_of((namespace, name))) in target.dataset_ids
 
     return is_forgotten
+
+
+def _moment_of(fact: Fact) -> int | None:
+    """Return when the names of a fact were used (microseconds); None: they are those of now."""
+    match fact:
+        case f.BarrierCommitted():
+            return int(fact.started * MICRO)
+        case f.RunStarted():
+            return int(fact.at * MICRO)
+        case f.TableRenamed() | f.NameReused():
+            return int(fact.at * MICRO) - 1  # just before
+    return None
 
 
 def _run_names(connection: Connection, target: Target) -> frozenset[str]:

@@ -142,7 +142,7 @@ def _folded(connection: Connection, keys: Keys, caches: Caches) -> Rows:
                 read, Stamp.of(read.at, one.hash, one.received_at), caches.memory
             ).changes
         rows = only_news(compact(statements), caches)
-        caches.discard()
+        caches.store_nothing()
         for kind, some in rows.items():
             wanted = keys.get(kind, ())
             if chosen := [row for row in some if key_in(kind, row) in wanted]:

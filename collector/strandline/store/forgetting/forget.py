@@ -14,15 +14,17 @@ from datetime import datetime
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import OperationalError
 
-from strandline.core.openlineage.names import namespace_id
+from strandline.core.changes.memory import Memory, NameBefore
+from strandline.core.openlineage.names import id_of, namespace_id
 from strandline.store.audit import Entry, note
 from strandline.store.forgetting.events import events_left, write
 from strandline.store.forgetting.facts import forget_facts
 from strandline.store.forgetting.folding import fold_again
 from strandline.store.forgetting.keys import keys_to_fold
 from strandline.store.forgetting.notes import forget_notes
-from strandline.store.forgetting.subjects import Subject, target_of
-from strandline.store.ingest.labels import lock
+from strandline.store.forgetting.subjects import Subject, Target, target_of
+from strandline.store.ingest.former_names import note_names_before
+from strandline.store.ingest.labels import lock, relabel
 from strandline.store.ingest.retention import keep_writers_out
 from strandline.store.ingest.space import give_owed_back, owe
 from strandline.store.ingest.writer_state import Caches
@@ -93,10 +95,11 @@ def _forget(connection: Connection, subject: Subject) -> Forgotten:
         *target.run_ids,
         *connection.scalars(select(runs.c.id).where(among(runs.c.job_id, target.job_ids))),
     }
-    gone_facts, changed_facts = forget_facts(connection, target)
+    gone_facts, changed_facts = forget_facts(connection, target, caches.memory)
     keys = keys_to_fold(connection, target, left, caches)
-    references = write(connection, target, left)
+    references = write(connection, target, left, caches.memory)
     counts = fold_again(connection, target, keys, caches)
+    _keep_former_names(connection, target, caches.memory)
     noted = forget_notes(connection, target, own_runs, left)
     families = target.stored_names.families
     others = {family for family in families if namespace_id(family[0]) not in target.namespace_ids}
@@ -109,6 +112,18 @@ def _forget(connection: Connection, subject: Subject) -> Forgotten:
     changed = Counter(counts.changed) + Counter(version_facts=changed_facts)
     changed += Counter(raw_events=sum(event.after is not None for event in left))
     return Forgotten(dict(sorted(gone.items())), dict(sorted(changed.items())))
+
+
+def _keep_former_names(connection: Connection, target: Target, memory: Memory) -> None:
+    """Note again that other tables had names that go: their events are still named by these."""
+    others: list[NameBefore] = []
+    for before in memory.names_before or ():
+        ids = [id_of("dataset", *name) for name in (before.stored, before.name, before.renamed_to)]
+        if ids[0] not in target.dataset_ids and not target.dataset_ids.isdisjoint(ids[1:]):
+            others.append(before)
+    if others:
+        note_names_before(connection, others)
+        relabel(connection, {id_of("dataset", *before.stored) for before in others})
 
 
 def _note(

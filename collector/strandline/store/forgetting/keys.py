@@ -87,7 +87,7 @@ def rows_of(event: Stored, body: bytes, caches: Caches) -> dict[type[Any], list[
     read = decoded(body).event
     stamp = Stamp.of(read.at, event.hash, event.received_at)
     rows = only_news(compact(changes_of(read, stamp, caches.memory).changes), caches)
-    caches.discard()  # nothing is stored here
+    caches.store_nothing()
     return rows
 
 

@@ -6,15 +6,15 @@ jobs and datasets in it.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Connection, exists, not_, or_, select
+from sqlalchemy import Connection, not_, or_, select
 
+from strandline.core.changes.memory import Memory
 from strandline.core.forgotten import NamesToForget, Texts
-from strandline.core.identity import UNTIL
 from strandline.core.openlineage.events import decoded
 from strandline.core.openlineage.names import (
     DEFAULT_NAMING,
@@ -30,8 +30,8 @@ from strandline.core.openlineage.names import (
 )
 from strandline.errors import RefusedError
 from strandline.store.ingest.raw_events import events_of
-from strandline.store.schema.dataset_tables import dataset_aliases, datasets
-from strandline.store.schema.relation_tables import job_relations
+from strandline.store.lineage.joined_names import names_before
+from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs, run_queries, runs
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import agreed_naming
@@ -66,6 +66,10 @@ class Subject(NamedTuple):
         return f"{self.kind} {id_of('forgotten', *self):016x}"
 
 
+def _itself(name: Name) -> Name:
+    return name
+
+
 @dataclass(frozen=True)
 class Target:
     """The ids and names of it in the store."""
@@ -76,12 +80,29 @@ class Target:
     namespace_ids: frozenset[int] = frozenset()
     hashes: frozenset[bytes] = frozenset()
     names: frozenset[Name] = frozenset()  # of jobs and datasets
+    former_names: frozenset[Name] = frozenset()  # that several tables had
     words: tuple[str, ...] = ()  # what texts call it
     dotted: bool = False
     members: tuple[str, ...] = ()  # what texts call what is in a namespace
     run_names: frozenset[str] = frozenset()  # of the runs, in lower case
     run_uuids: frozenset[str] = frozenset()  # those of them that are no other job's
     stored_names: Naming = DEFAULT_NAMING  # how names are stored
+    meaning_of: Callable[[Name], Name] = _itself  # the dataset that a stored name means
+
+    def named_by(self, memory: Memory) -> "Target":
+        """Return the target under the names that its datasets have in this memory."""
+        if self.namespace_ids or not self.dataset_ids:
+            return self
+        names = [*self.names, *self.former_names]
+        is_own = {name: id_of("dataset", *memory.meaning_of(name)) for name in names}
+        words = {name[1] for name, id_ in is_own.items() if id_ in self.dataset_ids}
+        return replace(self, words=tuple(sorted(words)), meaning_of=memory.meaning_of)
+
+    @property
+    def under_all_names(self) -> "Target":
+        """The target under each name that it ever had, for a quick look at events of any time."""
+        words = {*self.words, *(name for _, name in self.former_names)}
+        return replace(self, words=tuple(sorted(words)))
 
     @property
     def naming(self) -> NamesToForget:
@@ -128,8 +149,10 @@ class Target:
                 for spelling in _spellings(name)
                 for i, s in ways
             }
-            here = any(namespace_id(part) in self.namespace_ids for part, _ in named)
-            return here or any(id_of("dataset", *name) in self.dataset_ids for name in named)
+            if any(namespace_id(part) in self.namespace_ids for part, _ in named):
+                return True
+            ids = {id_of("dataset", *self.meaning_of(name)) for name in named}
+            return not ids.isdisjoint(self.dataset_ids)
 
         return is_dataset
 
@@ -235,29 +258,13 @@ def _dataset(connection: Connection, subject: Subject) -> dict[str, Any]:
     rows = connection.execute(query).all()
     names = {stored, *((row.namespace, row.name) for row in rows)}
     ids = {own, *(row.id for row in rows)}
-    _refuse_other_tables_name(connection, ids)
+    former = {before.name for before in names_before(connection) if before.stored in names}
     return {
         "dataset_ids": frozenset(ids),
         "names": frozenset(names),
+        "former_names": frozenset(former),
         "words": tuple(sorted({name for _, name in names})),
     }
-
-
-def _refuse_other_tables_name(connection: Connection, ids: Collection[int]) -> None:
-    """Refuse a dataset whose events have a name that is another table's now."""
-    until, name = dataset_aliases.alias("until"), datasets.alias("name")
-    used = job_relations.c.dataset_id == until.c.dataset_id
-    query = (
-        select(name.c.name)
-        .join(until, until.c.alias_id == name.c.id)
-        .where(until.c.type == UNTIL, among(until.c.dataset_id, ids), exists().where(used))
-    )
-    for other in connection.scalars(query.order_by(name.c.name)):
-        raise RefusedError(
-            f"its events before a rename call it {other!r}, which is now the name of another table:"
-            f" forget {other!r} first, which deletes the events of both",
-            code="renamed",
-        )
 
 
 def _run(connection: Connection, subject: Subject) -> dict[str, Any]:

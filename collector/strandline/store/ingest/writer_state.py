@@ -69,6 +69,10 @@ class Caches:
         self._pending_shared.clear()
         self.compression.references.commit()
 
+    def store_nothing(self) -> None:
+        """Forget which rows the transaction was to store: they were only looked at."""
+        self._pending.clear()
+
     def discard(self) -> None:
         """Forget what the transaction wrote: it was rolled back, or its end is unknown."""
         self._pending.clear()
