@@ -24,7 +24,7 @@ from strandline.core.openlineage.times import micros_of
 from strandline.errors import RefusedError
 from strandline.history.archive import archive
 from strandline.history.compare import differences
-from strandline.history.rebuild import NameRules, rebuild
+from strandline.history.rebuild import NameRules, names_of, rebuild
 from strandline.store.ingest.name_patterns import apply_alias, apply_patterns
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.sql.engine import make_engine, migrate
@@ -195,6 +195,51 @@ def test_an_archive_of_another_format_is_rebuilt_like_one_of_parquet(
 
     assert (done.events, done.refused) == (moved.events, [])
     assert moved.events > 0
+    assert differences(sqlite_engine, empty) == {}
+
+
+def _of_names(second: int, reads: str, name: str, before: str | None = None) -> Record:
+    """A run that reads a table and writes one, which it may rename."""
+    facets: dict[str, Any] = {}
+    if before is not None:
+        facets["lifecycleStateChange"] = {
+            "lifecycleStateChange": "RENAME",
+            "previousIdentifier": {"namespace": "hive", "name": before},
+        }
+    told = {
+        "eventType": "COMPLETE",
+        "eventTime": (BEGIN + timedelta(seconds=second)).isoformat(),
+        "producer": "test://names",
+        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+        "run": {"runId": f"01930000-0000-7000-8000-{second:012d}"},
+        "job": {"namespace": "names", "name": f"write {name}"},
+        "inputs": [{"namespace": "hive", "name": reads}],
+        "outputs": [{"namespace": "hive", "name": name, "facets": facets}],
+    }
+    return Record(json.dumps(told).encode(), BEGIN)
+
+
+@pytest.mark.slow
+def test_rebuilt_store_keeps_tables_apart_that_had_one_name(
+    lake: Any, sqlite_engine: Engine, empty: Engine, tmp_path: Path
+) -> None:
+    filled(
+        sqlite_engine,
+        [
+            _of_names(1, "src1", "db.a"),
+            _of_names(2, "db.a", "db.out"),
+            _of_names(3, "db.a", "db.b", before="db.a"),
+            _of_names(5, "src2", "db.a"),
+        ],
+    )
+    folder = str(tmp_path / "archive")
+    archive(sqlite_engine, folder, LATER, {})
+    with sqlite_engine.connect() as connection:
+        names = names_of(connection)
+
+    rebuild(lake, folder, empty, names)
+
+    assert [before.name for before in names.names_before] == [("hive", "db.a")]
     assert differences(sqlite_engine, empty) == {}
 
 

@@ -26,6 +26,7 @@ from strandline.core.changes.rows import (
 from strandline.core.identity import APART, FORMER, RENAMED, UNTIL
 from strandline.core.openlineage.events import Event
 from strandline.core.openlineage.names import (
+    DEFAULT_NAMING,
     former_name,
     id_of,
     namespace_id,
@@ -35,7 +36,13 @@ from strandline.core.openlineage.names import (
 )
 from strandline.store.ingest.labels import lock, relabel, renamed_before, renames_used_again
 from strandline.store.ingest.retention import keep_writers_out
-from strandline.store.ingest.runs_again import RelationKey, Span, events_between, spans_of_runs
+from strandline.store.ingest.runs_again import (
+    RelationKey,
+    Span,
+    events_between,
+    kinds_of_runs,
+    spans_of_runs,
+)
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.lineage.joined_names import names_before
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets, facet_uses, facets
@@ -48,6 +55,7 @@ from strandline.store.schema.relation_tables import (
 )
 from strandline.store.schema.run_tables import runs
 from strandline.store.schema.snapshot_tables import snapshot_uses, snapshots
+from strandline.store.sql.body_references import key_of
 from strandline.store.sql.facet_rows import store_by_themselves
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import raise_epoch
@@ -131,10 +139,7 @@ def separate_names(
     names = _reused_names(connection, used)
     divided = {id_ for name in names for id_ in name.divided}
     run_ids = {run_id for name in names for run_id in _runs_before(connection, name)}
-    spans = [*spans_of_runs(connection, run_ids), *_spans_of_datasets(connection, divided)]
-    events = list(
-        _events_of(connection, spans, run_ids, {name.id for name in names}, caches.memory)
-    )
+    events = list(_events_of(connection, run_ids, names, caches.memory))
     whole = _with_all_events(connection, run_ids, events)
     keys = _delete(connection, whole, divided)
     for name in names:
@@ -190,13 +195,18 @@ def _spans_of_datasets(connection: Connection, ids: Collection[int]) -> list[Spa
 
 def _events_of(
     connection: Connection,
-    spans: Collection[Span],
     run_ids: Collection[int],
-    name_ids: Collection[int],
+    reused: Collection[_ReusedName],
     memory: Memory,
 ) -> Iterator[tuple[int | None, Event, Stamp]]:
-    """Yield the stored events of runs and designs, each with the id, and those about datasets."""
-    for event, stamp in events_between(connection, spans):
+    """Yield the stored events of runs and designs, each with the id, and those about the names."""
+    divided = {id_ for name in reused for id_ in name.divided}
+    name_ids = {name.id for name in reused}
+    spans = [*spans_of_runs(connection, run_ids), *_spans_of_datasets(connection, divided)]
+    kinds = kinds_of_runs(connection, run_ids) if memory.naming == DEFAULT_NAMING else None
+    if kinds is not None:
+        kinds |= {key_of(id_, None) for id_ in name_ids}
+    for event, stamp in events_between(connection, spans, kinds):
         named = event.dataset
         if event.job is not None:
             names = event.job.namespace, event.job.name

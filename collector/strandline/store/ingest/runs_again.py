@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, or_, select
 
 from strandline.core.changes.compact import fold_rows
 from strandline.core.changes.extraction import MOST_AHEAD, SOURCE, Stamp
@@ -10,9 +10,10 @@ from strandline.core.changes.rows import JobRelation
 from strandline.core.openlineage.events import Event, decoded
 from strandline.errors import DamagedError
 from strandline.store.lineage.owner_relations import relate_owners
-from strandline.store.schema.received_tables import raw_events
+from strandline.store.schema.received_tables import body_references, raw_events
 from strandline.store.schema.relation_tables import edge_columns, edge_uses, relations
-from strandline.store.schema.run_tables import runs
+from strandline.store.schema.run_tables import REPORTED_BY_SEVERAL, runs
+from strandline.store.sql.body_references import ALONE, TYPES, key_of
 from strandline.store.sql.compression import Expansion
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.table_pages import pages_of
@@ -30,10 +31,27 @@ def spans_of_runs(connection: Connection, run_ids: Collection[int]) -> list[Span
     return [(row.first_at, row.newest_at) for row in connection.execute(times)]
 
 
+def kinds_of_runs(connection: Connection, run_ids: Collection[int]) -> set[int] | None:
+    """Return the kinds of the events of these runs (`body_references.key_of`); None: any kind."""
+    of = runs.c
+    names = (of.job_id, of.least_start, of.most_start, of.least_later, of.most_later)
+    kinds: set[int] = set()
+    for reported_by_several, *job_ids in connection.execute(
+        select(REPORTED_BY_SEVERAL, *names).where(among(of.id, run_ids)).distinct()
+    ):
+        if reported_by_several:
+            return None
+        kinds |= {key_of(id_, type_) for id_ in job_ids if id_ is not None for type_ in TYPES}
+    return kinds
+
+
 def events_between(
-    connection: Connection, spans: Collection[Span]
+    connection: Connection, spans: Collection[Span], kinds: Collection[int] | None = None
 ) -> Iterator[tuple[Event, Stamp]]:
-    """Yield the stored events of these spans of time; others are not read."""
+    """Yield the stored events of these spans of time; others are not read.
+
+    With kinds, only events that may be of these: what their bodies are packed against tells.
+    """
     expansion = Expansion(connection)
     for first_at, newest_at in _joined_spans(spans):
         # No event is received an hour before its time or earlier (`Stamp.of`).
@@ -41,6 +59,10 @@ def events_between(
             raw_events.c.received_at >= first_at - MOST_AHEAD,
             raw_events.c.event_time.between(first_at, newest_at),
         )
+        if kinds is not None:
+            of_kinds = select(body_references.c.id).where(among(body_references.c.key, kinds))
+            reference = raw_events.c.reference_id
+            query = query.where(or_(reference == ALONE, reference.in_(of_kinds)))
         for page in pages_of(connection, query, raw_events.c.received_at, raw_events.c.hash):
             for row, body in expansion.expanded(page):
                 if not isinstance(body, DamagedError):
