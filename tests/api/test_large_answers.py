@@ -98,8 +98,11 @@ def test_large_answer_arrives_whole_on_a_connection_that_goes_on(connection_of: 
     assert len(answers[0].content) == int(answers[1].headers["content-length"]) > LARGE
 
 
-def test_tables_that_nobody_reads_leave_connections_for_others(own_engine: Engine) -> None:
+def test_tables_that_nobody_reads_leave_connections_for_others(
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """More clients than the pool has connections ask for a table and read nothing of it."""
+    monkeypatch.setattr(connections, "READ_SECONDS", SECONDS)  # nobody is cut off meanwhile
     written = [dataset(f"t{number}") for number in range(8)]
     jobs = [event("START", number, f"{number:01000}", 0, [], written) for number in range(1500)]
     store(own_engine, jobs)

@@ -115,8 +115,8 @@ def test_delay_begins_at_the_base_table(demo: Bank, capsys: pytest.CaptureFixtur
 
     parts = [" ".join(line.split()[2:]) for line in capsys.readouterr().out.splitlines()[3:]]
     assert parts == [
-        "wait base table lake.bank.transfers",
-        "work base table lake.bank.transfers",
+        "wait bank_ingest.ingest -> lake.bank.transfers",
+        "work bank_ingest.ingest -> lake.bank.transfers",
         "wait bank_debits.debits -> lake.bank.debits <- the largest part",
         "work bank_debits.debits -> lake.bank.debits",
         "wait bank_balance.balance -> lake.bank.balance",
