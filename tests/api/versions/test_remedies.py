@@ -181,3 +181,18 @@ def test_a_run_over_a_snapshot_without_a_barrier_is_followed_by_one_over_a_versi
 
     assert "its last run read snapshot c7 of db.copy, which carries no barrier" in refused
     assert lake.snapshots(COPY, report, consistency="strong") == {COPY: "c1", report: "p2"}
+
+
+def test_command_of_a_reason_quotes_a_job_name_with_spaces(lake: Server) -> None:
+    daily = "db.daily"
+    lake.post(
+        started("daily copy", 100, [RAW], [daily], group="plain"),
+        micro_batch("daily copy", 0, {RAW: read(None, "r1")}, {daily: on(None, "d0")}, 101),
+        micro_batch("daily copy", 1, {RAW: read("r1", "r2")}, {daily: on("d0", "d1")}, 102),
+        ended("daily copy", 110, "FAIL"),
+    )
+
+    holders = lake.versions(RAW, daily)["blockedBy"]
+
+    assert [holder["job"]["name"] for holder in holders] == ["daily copy"]
+    assert holders[0]["reason"].endswith("strandline retire 'daily copy'")

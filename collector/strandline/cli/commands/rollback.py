@@ -10,6 +10,7 @@ checked and versions go on in the next generation.
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection
@@ -158,8 +159,8 @@ def _beside(words: Sequence[str]) -> list[str]:
 
 
 def _next(options: Namespace) -> list[str]:
-    lost = "".join(f" --lost-state {job}" for job in options.lost_state)
-    again = f"strandline rollback {options.table} {options.barrier}{lost}"
+    lost = "".join(f" --lost-state {quote(job)}" for job in options.lost_state)
+    again = f"strandline rollback {quote(options.table)} {options.barrier}{lost}"
     return [
         f"nothing has been changed; {again} --execute carries it out on Iceberg and Delta tables;",
         "by hand, where the plan raises the generation, run",

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
+from shlex import quote
 from sys import intern
 
 from msgspec.structs import replace
@@ -352,7 +353,8 @@ class Model:
         writers = sorted(name for _, name in self.writers.get(table, ()))
         if len(writers) > 1:
             return (
-                f"retire all but one (strandline retire {writers[0]}), then replace the whole table"
+                f"retire all but one (strandline retire {quote(writers[0])}), "
+                "then replace the whole table"
             )
         if table in self.abandoned:
             return "start its writer again, or ask without the table"

@@ -8,6 +8,7 @@ Always strong <= weak <= latest, table by table. What cannot be answered is refu
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from shlex import quote
 
 from strandline.core.versions.batch_runs import why_last_run_completed_none
 from strandline.core.versions.choice import newest_choice
@@ -65,7 +66,7 @@ class Holder:
             return f"{self.name}: {self.table[1]}: {self.why}"
         if self.state == "STOPPED":
             stopped = f"{self.name}: job stopped {when}".rstrip()
-            return f"{stopped}; restart it, or retire it: strandline retire {self.name}"
+            return f"{stopped}; restart it, or retire it: strandline retire {quote(self.name)}"
         if self.state == "BATCH":
             last = (
                 "no run completed a barrier yet"
@@ -261,7 +262,7 @@ def _remedy(model: Model, table: Table, why: str) -> str:
     if why.startswith(PASSED_OVER):
         return f"{why}; replace the whole table"
     if last is not None:
-        back = f"strandline rollback {model.call(table)} {last}"
+        back = f"strandline rollback {quote(model.call(table))} {last}"
         return f"{why}; replace the whole table, or go back: {back}"
     return (
         f"{why}; replace the whole table, or empty it with TRUNCATE TABLE and start its stream"
