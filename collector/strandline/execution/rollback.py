@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
+from shlex import quote
 
 import msgspec
 from sqlalchemy import Connection, delete, insert, select, update
@@ -170,7 +171,8 @@ class Executor:
         elif batch is None or batch not in folder.batches("commits"):
             job = step.target.rpartition(":")[2]
             raise RefusedError(
-                f"{folder.location} has no micro-batch {batch} any more: add --lost-state {job}"
+                f"{folder.location} has no micro-batch {batch} any more: "
+                f"add --lost-state {quote(job)}"
             )
         else:
             gone = sum(number > batch for number in there)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from shlex import quote
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
@@ -324,7 +325,8 @@ class Checkpoints:
             position, job = batch.position or 0, self._job.job[1]
             raise NotOnlyAppendsError(
                 f"{error}. Start the job without {name} in changes=, or let it begin anew: "
-                f"strandline rollback {self._job.output} {position} --lost-state {job}"
+                f"strandline rollback {quote(self._job.output)} {position} "
+                f"--lost-state {quote(job)}"
             ) from error
 
     def _own_state(self, batch: AlignedBatch) -> DataFrame:
