@@ -472,8 +472,14 @@ def _flag_of(name: str) -> str:
     return f" (--{name.replace('_', '-')})" if has_flag else ""
 
 
-def _called(name: str) -> str:
+def setting_called(name: str) -> str:
+    """Return a setting as messages name it: its variable, with its flag in parentheses."""
     return f"{PREFIX}{name.upper()}{_flag_of(name)}"
+
+
+def missing_setting(name: str, remedy: str) -> SettingsError:
+    """Return the error of a command that cannot work without a setting."""
+    return SettingsError([f"{setting_called(name)} is not set: {remedy}"])
 
 
 def _kafka_security(texts: Mapping[str, str], faults: list[str]) -> dict[str, Any]:
@@ -498,8 +504,8 @@ def _contradictions(settings: Settings, texts: Mapping[str, str]) -> list[str]:
     faults += _faults_of_tokens(settings, texts)
     if settings.max_waiting_bytes < settings.max_body_bytes:
         faults.append(
-            f"{_called('max_waiting_bytes')} is less than {_called('max_body_bytes')}: "
-            "one request must fit"
+            f"{setting_called('max_waiting_bytes')} is less than "
+            f"{setting_called('max_body_bytes')}: one request must fit"
         )
     protocol, mechanism = (
         texts.get(f"kafka_{name}", "").strip() for name in ("security_protocol", "sasl_mechanism")
@@ -519,20 +525,19 @@ def _contradictions(settings: Settings, texts: Mapping[str, str]) -> list[str]:
 def _faults_of_tokens(settings: Settings, texts: Mapping[str, str]) -> Iterator[str]:
     """Yield the missing settings for tokens; none of them has a default that would be safe."""
     named = {name for name in texts if name.startswith("oidc_") and texts[name] != ""}
+    issuer = setting_called("oidc_issuer")
     if "oidc_issuer" not in named:
-        yield from (
-            f"{_called(name)} is set, but {_called('oidc_issuer')} is not" for name in sorted(named)
-        )
+        yield from (f"{setting_called(name)} is set, but {issuer} is not" for name in sorted(named))
         return
     if settings.auth == "off":
-        yield f"{PREFIX}AUTH=off (--auth) takes no tokens, and {_called('oidc_issuer')} is set"
+        yield f"{PREFIX}AUTH=off (--auth) takes no tokens, and {issuer} is set"
     for name in ("oidc_audience", "oidc_grants"):
         if name not in named:
-            yield f"{_called(name)} is missing, and {_called('oidc_issuer')} needs it"
+            yield f"{setting_called(name)} is missing, and {issuer} needs it"
     if len(named & {"oidc_jwks_url", "oidc_jwks_file"}) != 1:
         yield (
-            f"{_called('oidc_issuer')} needs one of {_called('oidc_jwks_url')} and "
-            f"{_called('oidc_jwks_file')}"
+            f"{issuer} needs one of {setting_called('oidc_jwks_url')} and "
+            f"{setting_called('oidc_jwks_file')}"
         )
 
 

@@ -161,7 +161,7 @@ def test_an_empty_postgresql_gets_its_tables(
     environ = {"STRANDLINE_DATABASE_URL": empty_postgres}
     assert main(["names"], environ) == 1
     assert (
-        " is empty: nothing was collected there yet (strandline serve makes its tables)"
+        " is empty: start strandline serve, or set STRANDLINE_DATABASE_URL (--database-url)\n"
         in capsys.readouterr().err
     )
 

@@ -26,8 +26,9 @@ EVENTS = (
 )
 DEBITS = f"namespace={LAKE}&name=bank.debits"
 NO_DATABASE = (
-    "strandline: there is no database {} yet: "
-    "start strandline serve, or name the database of your server with --database-url\n"
+    "strandline: there is no database {} yet, and no collector answers at {}: "
+    "start strandline serve, or set STRANDLINE_URL (--url) or "
+    "STRANDLINE_DATABASE_URL (--database-url)\n"
 )
 
 
@@ -223,7 +224,7 @@ def test_missing_database_is_told_where_no_collector_answers(
 
     assert main(["versions", "bank.debits"], {}) == 1
 
-    assert capsys.readouterr().err == NO_DATABASE.format(file)
+    assert capsys.readouterr().err == NO_DATABASE.format(file, "http://127.0.0.1:1")
 
 
 @pytest.mark.parametrize(

@@ -150,13 +150,16 @@ def actions_of(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]
 
 
 def _add_flags(parser: argparse.ArgumentParser, shown: Sequence[str] | None) -> None:
-    """Add a flag for each setting, unless the command has one of that name."""
+    """Add a flag for each setting, unless the command has one of that name.
+
+    A command that can ask a collector has --url itself; the others would ignore it.
+    """
     from strandline.settings import declared
 
     group = parser.add_argument_group("settings")
     for name, how in declared():
         flag = f"--{name.replace('_', '-')}"
-        if flag in parser._option_string_actions:
+        if name == "url" or flag in parser._option_string_actions:
             continue
         about = str(how["about"]) if shown is None or name in shown else argparse.SUPPRESS
         group.add_argument(
@@ -200,7 +203,12 @@ def _refusal_of_database(error: Exception) -> str | None:
     if errors is None or not isinstance(error, errors.DBAPIError):
         return None
     lines = str(error.orig or error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    reason = lines[0] if lines else type(error).__name__
+    if error.statement is not None:
+        return reason
+    from strandline.settings import setting_called
+
+    return f"{reason}; check {setting_called('database_url')}"
 
 
 def _tell(*problems: str, code: int, escape: Callable[[str], str] = escaped) -> int:

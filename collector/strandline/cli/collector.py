@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 from sqlalchemy import Engine
 
-from strandline.cli.open_store import existing_store, missing_file
+from strandline.cli.open_store import existing_store, missing_file, no_database
 from strandline.core.openlineage.names import TableName
 from strandline.errors import (
     AmbiguousError,
     CollectorError,
     NotFoundError,
     ParameterError,
+    SchemaError,
     StrandlineError,
 )
 from strandline.escaping import escaped
-from strandline.settings import Settings, default_database
+from strandline.settings import Settings, default_database, setting_called
 from strandline.store.sql.engine import file_of, reading
 from strandline.store.sql.private_files import has_server
 
@@ -47,6 +48,9 @@ def source_of(options: Namespace, settings: Settings) -> "Iterator[Collector | D
     if options.url:
         yield Collector(options.url, options.key or settings.client_key())
         return
+    if file := missing_file(settings.database_url):
+        asked = LOCAL_COLLECTOR if settings.database_url == default_database() else None
+        raise SchemaError(no_database(file, takes_url=True, silent_collector=asked))
     engine = existing_store(settings)
     try:
         yield Database(engine)
@@ -216,7 +220,11 @@ class Collector(Source):
         except urllib.error.HTTPError as error:
             raise _refusal(error, self._url) from None
         except (OSError, ValueError) as error:
-            raise CollectorError(f"cannot reach the collector at {self._url}: {error}") from None
+            reason = getattr(error, "reason", error)  # without `<urlopen error ...>` around it
+            raise CollectorError(
+                f"cannot reach the collector at {self._url} ({reason}): "
+                f"start strandline serve there, or set {setting_called('url')}"
+            ) from None
 
 
 def _refusal(error: "HTTPError", url: str) -> StrandlineError:

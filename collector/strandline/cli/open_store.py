@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy.exc import DBAPIError
 
 from strandline.errors import SchemaError
-from strandline.settings import Settings
+from strandline.settings import Settings, setting_called
 from strandline.store.search.upkeep import fill_index
 from strandline.store.sql.db_errors import reason_of
 from strandline.store.sql.engine import check, file_of, is_empty, make_engine, migrate
@@ -63,12 +63,14 @@ def wait_for_database(settings: Settings, log: FilteringBoundLogger) -> None:
     engine.dispose()
 
 
-def existing_store(settings: Settings) -> Engine:
-    """Return the store of a command that only asks.
+def existing_store(settings: Settings, *, takes_url: bool = False) -> Engine:
+    """Return the store of a command that needs one with data.
 
-    A SchemaError where there is none yet, and nothing is made.
+    Raise SchemaError if there is none yet; nothing is made. `takes_url` says that the command could
+    ask a collector instead.
     """
-    refuse_missing(settings)
+    if file := missing_file(settings.database_url):
+        raise SchemaError(no_database(file, takes_url=takes_url))
     engine = make_engine(settings.database_url)
     with _disposed_on_error(engine):
         check(engine)
@@ -84,16 +86,17 @@ def _disposed_on_error(engine: Engine) -> Iterator[None]:
         raise
 
 
-def refuse_missing(settings: Settings) -> None:
-    """Raise SchemaError where opening the store would make its file.
+def no_database(file: Path, *, takes_url: bool = False, silent_collector: str | None = None) -> str:
+    """Return the message of a command whose SQLite file is missing.
 
-    What is asked for is not in a new one.
+    `silent_collector` is the address at which no collector answered either.
     """
-    if file := missing_file(settings.database_url):
-        raise SchemaError(
-            f"there is no database {file} yet: start strandline serve, or name the database "
-            "of your server with --database-url"
-        )
+    silent = f", and no collector answers at {silent_collector}" if silent_collector else ""
+    names = ["url", "database_url"] if takes_url else ["database_url"]
+    return (
+        f"there is no database {file} yet{silent}: start strandline serve, "
+        f"or set {' or '.join(map(setting_called, names))}"
+    )
 
 
 def missing_file(url: str) -> Path | None:

@@ -25,7 +25,7 @@ from strandline.exporters.senders import (
     kafka_address,
 )
 from strandline.exporters.target import ExportTarget, Namespaces
-from strandline.settings import PREFIX, Settings
+from strandline.settings import PREFIX, Settings, missing_setting
 
 PRODUCER_SECURITY = ("security_protocol", "sasl_", "ssl_")
 
@@ -38,7 +38,7 @@ def targets_of(settings: Settings) -> list[ExportTarget]:
 def target_called(name: str, settings: Settings) -> ExportTarget:
     """Return the target of this name; raise SettingsError if its address is not set."""
     if getattr(settings, f"{name}_url") is None:
-        raise SettingsError([f"{PREFIX}{name.upper()}_URL is missing: where to export to"])
+        raise missing_setting(f"{name}_url", "there is no address to export to")
     return MAKERS[name](settings)
 
 

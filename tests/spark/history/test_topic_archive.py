@@ -151,7 +151,7 @@ def test_a_missing_setting_is_named(capsys: pytest.CaptureFixture[str], tmp_path
     code = main(["archive", "--from-topic", "--to", str(tmp_path)], {})
 
     assert code == 2
-    assert "kafka_bootstrap_servers is not set" in capsys.readouterr().err
+    assert "(--kafka-bootstrap-servers) is not set" in capsys.readouterr().err
 
 
 def test_missing_kafka_source_names_its_package(

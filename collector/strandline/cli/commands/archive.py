@@ -10,22 +10,21 @@ from datetime import UTC, datetime, timedelta
 from threading import Event
 
 from strandline.cli.answers import counted
-from strandline.cli.open_store import open_store
+from strandline.cli.open_store import existing_store
 from strandline.cli.signals import end_on_signals
 from strandline.errors import SettingsError
 from strandline.execution.iceberg_tables import catalog_properties
 from strandline.history.archive import archive
 from strandline.history.session import spark_session
 from strandline.history.topic_archive import await_end, records_of, started
-from strandline.logs import make_log
-from strandline.settings import Settings
+from strandline.settings import Settings, missing_setting
 
 
 def run(options: Namespace, settings: Settings) -> int:
     """Move the events."""
     if options.from_topic:
         return _archive_topic(options, settings)
-    engine = open_store(settings, make_log(settings.log_format, "warning"))
+    engine = existing_store(settings)
     before = options.before or datetime.now(UTC) - timedelta(days=7)
     try:
         moved = archive(
@@ -45,7 +44,7 @@ def run(options: Namespace, settings: Settings) -> int:
 
 def _archive_topic(options: Namespace, settings: Settings) -> int:
     if not settings.kafka_bootstrap_servers:
-        raise SettingsError(["archive --from-topic: kafka_bootstrap_servers is not set"])
+        raise missing_setting("kafka_bootstrap_servers", "there is no topic to archive")
     if not options.checkpoint:
         raise SettingsError(
             ["archive --from-topic: needs --checkpoint, where Spark keeps its position"]

@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from strandline.cli.answers import tell, warn
 from strandline.cli.commands.keys import no_key
-from strandline.cli.open_store import missing_file
+from strandline.cli.open_store import missing_file, no_database
 from strandline.cli.outside import token_faults, webhook_faults
 from strandline.errors import StrandlineError
 from strandline.settings import PREFIX, Settings, faulty_files
@@ -73,8 +73,8 @@ def _fine(name: str, settings: Settings) -> str:
 
 def _database(settings: Settings) -> Iterator[str]:
     try:
-        if missing_file(settings.database_url):
-            yield "database: there is none yet (strandline serve makes it)"
+        if file := missing_file(settings.database_url):
+            yield f"database: {no_database(file)}"
             return
         if (file := file_of(settings.database_url)) and (fault := unwritable_file(file)):
             yield f"database: {fault}"

@@ -20,7 +20,7 @@ from strandline.exporters.registry import rules_of, target_called
 from strandline.exporters.target import ExportTarget, Item
 from strandline.exporters.whole_store import export_all
 from strandline.setting_parsers import event_address, web_address
-from strandline.settings import Settings
+from strandline.settings import Settings, missing_setting
 
 SCHEMES = ("http://", "https://", "kafka://", "file://")
 
@@ -70,6 +70,13 @@ def _target(options: Namespace, settings: Settings) -> tuple[ExportTarget, Path 
     if file is not None:
         beside(file).unlink(missing_ok=True)
         place = beside(file).absolute().as_uri()
+    if options.to == "file" and place is None:
+        raise SettingsError(["no file is named: strandline export --to file FILE"])
+    if place is None and getattr(settings, f"{name}_url") is None:
+        raise missing_setting(
+            f"{name}_url",
+            f"set it, or name the address: strandline export --to {name} http://host:port",
+        )
     if place is not None:
         address: dict[str, Any] = {f"{name}_url": _address(name, place)}
         settings = replace(settings, **address)

@@ -22,7 +22,7 @@ from strandline.imports.marquez import MarquezReader
 from strandline.imports.taking import take_events, take_marquez
 from strandline.logs import make_log
 from strandline.setting_parsers import web_address
-from strandline.settings import Settings
+from strandline.settings import Settings, missing_setting
 
 MOST_BYTES = 256 << 20  # of a page: events of 23 MB are real
 Report = Callable[[str, int, int | None], None]
@@ -31,6 +31,7 @@ Report = Callable[[str, int, int | None], None]
 def run(options: Namespace, settings: Settings) -> int:
     """Import, and say what was taken; 1 if anything was no event."""
     read = _from_marquez if options.source == "marquez" else _from_datahub
+    settings = _with_source(options, settings)
     engine = open_store(settings, make_log(settings.log_format, "warning"))
     try:
         counts, left_out = read(engine, options, settings)
@@ -45,15 +46,25 @@ def run(options: Namespace, settings: Settings) -> int:
     return 1 if counts["dead"] else 0
 
 
+def _with_source(options: Namespace, settings: Settings) -> Settings:
+    """Return the settings with the address to import from; refuse a command without a source."""
+    if options.source == "datahub":
+        if options.place is None:
+            raise SettingsError(["no file is named: strandline import --from datahub FILE"])
+        return settings
+    if options.place is not None:
+        return replace(settings, marquez_url=_address(options.place))
+    if settings.marquez_url is None:
+        raise missing_setting(
+            "marquez_url",
+            "set it, or name the address: strandline import --from marquez http://host:5000",
+        )
+    return settings
+
+
 def _from_marquez(
     engine: Engine, options: Namespace, settings: Settings
 ) -> tuple[Counter[str], Counter[str]]:
-    if options.place is not None:
-        settings = replace(settings, marquez_url=_address(options.place))
-    if settings.marquez_url is None:
-        raise SettingsError(
-            ["where is the Marquez? strandline import --from marquez http://host:5000"]
-        )
     with _progress() as report:
         reader = MarquezReader(client_of("marquez", settings, most_bytes=MOST_BYTES), report)
         return take_marquez(engine, reader), Counter()
@@ -62,8 +73,6 @@ def _from_marquez(
 def _from_datahub(
     engine: Engine, options: Namespace, settings: Settings
 ) -> tuple[Counter[str], Counter[str]]:
-    if options.place is None:
-        raise SettingsError(["which file? strandline import --from datahub FILE"])
     file = DataHubFile(Path(options.place))
     return take_events(engine, file.events()), file.left_out
 

@@ -58,7 +58,7 @@ def _ask_database(options: Namespace, settings: Settings) -> None:
     if options.action == "add":
         engine = open_store(settings, make_log(settings.log_format, "warning"))
     else:
-        engine = existing_store(settings)
+        engine = existing_store(settings, takes_url=True)
     with engine.begin() as connection:
         match options.action:
             case "add":

@@ -10,7 +10,8 @@ from argparse import Namespace
 from sqlalchemy import Engine
 
 from strandline.cli.answers import counted
-from strandline.errors import SettingsError
+from strandline.cli.open_store import missing_file
+from strandline.errors import SchemaError, SettingsError
 from strandline.history.compare import differences
 from strandline.history.rebuild import NameRules, Rebuilt, names_of, rebuild
 from strandline.history.session import spark_session
@@ -32,6 +33,8 @@ def run(options: Namespace, settings: Settings) -> int:
                 )
             ]
         )
+    if options.like and (file := missing_file(options.like)):
+        raise SchemaError(f"there is no database {file}: --like names the live store")
     target = make_engine(options.into)
     live = make_engine(options.like) if options.like else None
     try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from strandline.cli.answers import warn
-from strandline.cli.open_store import open_store
+from strandline.cli.open_store import existing_store, open_store
 from strandline.errors import SettingsError, StrandlineError
 from strandline.history.replay_archive import take_archive
 from strandline.logs import make_log
@@ -28,7 +28,10 @@ def run(options: Namespace, settings: Settings) -> int:
     if bool(options.files) == options.dead_letters:
         raise SettingsError(["replay: name files, or say --dead-letters"])
     _refuse_missing(options.files)
-    engine = open_store(settings, make_log(settings.log_format, "warning"))
+    if options.dead_letters:
+        engine = existing_store(settings)
+    else:
+        engine = open_store(settings, make_log(settings.log_format, "warning"))
     total: Counter[str] = Counter()
     for file in options.files or [None]:
         counts = _taken(engine, file, settings.batch_records)

@@ -10,9 +10,8 @@ from datetime import timedelta
 from strandline.cli.answers import counted, tell
 from strandline.cli.open_store import existing_store
 from strandline.core.openlineage.times import micros_of, moment_of
-from strandline.errors import SettingsError
 from strandline.runtime.expiring import expire_and_tell
-from strandline.settings import PREFIX, Settings
+from strandline.settings import Settings, missing_setting
 from strandline.store.ingest.retention import Expired, clock_of, count_events
 from strandline.store.sql.engine import read_from
 
@@ -21,7 +20,7 @@ def run(options: Namespace, settings: Settings) -> int:
     """Count the old events, or drop them with everything else that is old."""
     days = settings.retention_days
     if days is None:
-        raise SettingsError([f"set {PREFIX}RETENTION_DAYS: without it nothing is too old"])
+        raise missing_setting("retention_days", "nothing is too old")
     engine = existing_store(settings)
     dropped: dict[str, int] = {}
 

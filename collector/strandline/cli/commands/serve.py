@@ -35,7 +35,7 @@ from strandline.runtime.follower import Follower
 from strandline.runtime.heap import give_back_large_blocks
 from strandline.runtime.periodic import Turns
 from strandline.runtime.sampling import sampling
-from strandline.settings import TARGETS, Settings, faulty_files
+from strandline.settings import TARGETS, Settings, faulty_files, missing_setting
 from strandline.store.api_keys import has_key
 from strandline.store.ingest.following import follow_graph
 from strandline.store.sql.db_errors import reason_of
@@ -120,9 +120,7 @@ def _serve(settings: Settings) -> int:
 def consume(options: Namespace, settings: Settings) -> int:
     """Take records until a signal ends it."""
     if not settings.kafka_bootstrap_servers:
-        raise SettingsError(
-            ["set STRANDLINE_KAFKA_BOOTSTRAP_SERVERS: there is no topic to consume"]
-        )
+        raise missing_setting("kafka_bootstrap_servers", "there is no topic to consume")
     _check_files(settings)
     log, metrics = _log_of(settings), Metrics()
     _serve_metrics(settings, metrics)

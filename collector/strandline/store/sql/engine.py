@@ -370,8 +370,8 @@ def check(engine: Engine) -> None:
         )
     if revision is None:
         raise SchemaError(
-            f"{_where(engine)} is empty: nothing was collected there yet"
-            " (strandline serve makes its tables)"
+            f"{_where(engine)} is empty: start strandline serve, "
+            "or set STRANDLINE_DATABASE_URL (--database-url)"
         )
     wanted = revisions()[-1]
     if revision != wanted:
