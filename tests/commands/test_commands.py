@@ -142,6 +142,8 @@ def test_a_table_without_snapshots_has_nothing_to_expire(
         "expirableCount": 0,
         "kept": [],
         "keptCount": 0,
+        "pinned": [],
+        "outsideCount": 0,
     }
 
 

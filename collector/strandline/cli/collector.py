@@ -53,7 +53,7 @@ def source_of(options: Namespace, settings: Settings) -> "Iterator[Collector | D
         raise SchemaError(no_database(file, takes_url=True, silent_collector=asked))
     engine = existing_store(settings)
     try:
-        yield Database(engine)
+        yield Database(engine, settings)
     finally:
         engine.dispose()
 
@@ -145,14 +145,15 @@ class Source(ABC):
 class Database(Source):
     """The store, asked as the API asks it."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine = reading(engine)
+        self._settings = settings
 
     @cached_property
     def _reader(self) -> "Reader":
         from strandline.questions.reader import Reader  # a collector is asked without it
 
-        return Reader.of_everything(self._engine)
+        return Reader.of_everything(self._engine, self._settings)
 
     def ask(self, path: str, query: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer of a path."""

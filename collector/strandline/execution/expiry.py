@@ -7,10 +7,10 @@ to expire it, whoever asks. Of what is named two things are left alone: what is 
 more), and heads of branches and tags.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from strandline.core.versions.expirable import Expiry
 from strandline.execution.iceberg_tables import IcebergTables
 
 Say = Callable[[str], None]
@@ -19,30 +19,32 @@ _LATEST = ["the latest snapshot"]
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The result of one look: the table's catalog name, its expiry, and where queries began."""
+    """One round of expiry: the table as its catalog calls it, what goes, and what stays pinned."""
 
-    called: str
-    found: Expiry
+    table: str
+    expirable: Sequence[str]
+    pinned: Sequence[str]
+
+    @classmethod
+    def of(cls, table: str, answer: Mapping[str, Any]) -> "Round":
+        """Return the round that an answer to `GET /expirable` asks for.
+
+        The latest snapshot needs no tag: no table expires its own head.
+        """
+        pinned = [pin["snapshotId"] for pin in answer["pinned"] if pin["reasons"] != _LATEST]
+        return cls(table, answer["expirable"], pinned)
 
     def carry_out(self, tables: IcebergTables, say: Say, *, tags: bool = True) -> int:
-        """Drop what is expirable; the number of snapshots that went."""
+        """Drop what is expirable and return the number of snapshots that went."""
         if tags:
-            came, went = tables.pin(self.called, self._pinned())
-            say(f"{self.called}: {came} pins came as tags, {went} went")
-        heads = tables.heads(self.called)
-        there = set(tables.snapshots(self.called))
+            came, went = tables.pin(self.table, self.pinned)
+            say(f"{self.table}: {came} pins came as tags, {went} went")
+        heads = tables.heads(self.table)
+        there = set(tables.snapshots(self.table))
         going = [
-            snapshot
-            for snapshot in self.found.expirable
-            if snapshot in there and snapshot not in heads
+            snapshot for snapshot in self.expirable if snapshot in there and snapshot not in heads
         ]
         if going:
-            tables.expire(self.called, going)
-        say(f"{self.called}: {len(going)} snapshots expired")
+            tables.expire(self.table, going)
+        say(f"{self.table}: {len(going)} snapshots expired")
         return len(going)
-
-    def _pinned(self) -> list[str]:
-        places = sorted(
-            place for place, reasons in self.found.reasons.items() if list(reasons) != _LATEST
-        )
-        return [self.found.ancestry[place] for place in places]

@@ -22,8 +22,8 @@ from strandline.questions.catalog import (
 from strandline.questions.parameters import reason_of
 from strandline.questions.reader import Answer, Reader
 from strandline.questions.received import EventsQuery, RejectedQuery
-from strandline.questions.version_answers import delays, version_of
-from strandline.questions.versions import DelaysQuery, Versions
+from strandline.questions.version_answers import delays, expirable, version_of
+from strandline.questions.versions import DelaysQuery, ExpirableQuery, Versions
 from strandline.store.catalog import lists
 from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.received import event_answer, event_filter, events_page
@@ -198,4 +198,5 @@ ANSWERED: Mapping[str, tuple[type[BaseModel], Callable[[Reader, Any], Answer]]] 
     "/snapshots/lineage": (lineage.SnapshotLineageQuery, snapshot_lineage),
     "/versions": (Versions, lambda reader, question: version_of(reader, question).document),
     "/delays": (DelaysQuery, delays),
+    "/expirable": (ExpirableQuery, expirable),
 }

@@ -13,6 +13,7 @@ from strandline.core.access.granted import EVERYTHING, Access
 from strandline.core.openlineage.times import micros_of
 from strandline.questions.parameters import Query
 from strandline.runtime.follower import Follower
+from strandline.settings import Settings
 from strandline.store.lineage.run_state import View
 from strandline.store.questions.lineage_answers import ANSWERS
 from strandline.store.sql.engine import read_from
@@ -34,11 +35,12 @@ class Reader:
     whole_engine: Engine
     follower: Follower
     now: datetime
+    settings: Settings
 
     @classmethod
-    def of_everything(cls, engine: Engine) -> "Reader":
+    def of_everything(cls, engine: Engine, settings: Settings) -> "Reader":
         """Return a reader of the whole store, now."""
-        return cls(EVERYTHING, engine, engine, Follower(engine), datetime.now(UTC))
+        return cls(EVERYTHING, engine, engine, Follower(engine), datetime.now(UTC), settings)
 
     @cached_property
     def micros(self) -> int:

@@ -6,17 +6,19 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
+from strandline.core.versions.expirable import pins
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import Reading, refuse_stale
 from strandline.core.versions.version_answer import answer_versions
 from strandline.errors import RefusedError
 from strandline.questions.reader import Answer, Reader
-from strandline.questions.versions import DelaysQuery, Identifier, Versions
+from strandline.questions.versions import DelaysQuery, ExpirableQuery, Identifier, Versions
 from strandline.store.sql.engine import read_from
-from strandline.store.versions.answers import version_document
+from strandline.store.versions.answers import expiry_answer, expiry_of, version_document
 from strandline.store.versions.delay_answers import delay_answer
 from strandline.store.versions.lookup import call, table_of
+from strandline.store.versions.outside_readers import outside_of
 
 
 class Version(NamedTuple):
@@ -69,3 +71,17 @@ def delays(reader: Reader, query: DelaysQuery) -> Answer:
     with reader.follower.question(reader.access) as (connection, model):
         table = table_of(connection, model, query.namespace, query.name)
         return delay_answer(connection, model, table, query.barrier, reader.now.timestamp())
+
+
+def expirable(reader: Reader, query: ExpirableQuery) -> Answer:
+    """Return the expirable snapshots of a table, and why others are kept."""
+    settings, now = reader.settings, reader.now.timestamp()
+    with reader.follower.question(reader.access) as (connection, model):
+        table = table_of(connection, model, query.namespace, query.name)
+        call(connection, model, [table])
+        needed = pins(model, table, settings.keep_barriers)
+        readers = tuple(model.readers.get(table, ()))
+        outside = outside_of(model, settings.retention_days, now, reader.access)
+    with read_from(reader.whole_engine) as connection:  # whoever needs a snapshot counts
+        expiry = expiry_of(connection, table, needed, now, readers, outside)
+    return expiry_answer(table, expiry, query.limit)

@@ -15,7 +15,6 @@ from strandline.core.access.granted import NOTHING, Access
 from strandline.core.access.hidden import visible
 from strandline.errors import ForbiddenError
 from strandline.questions.reader import Reader
-from strandline.settings import Settings
 from strandline.store.sql.narrowed import narrowed
 from strandline.store.versions.hidden_names import names_hidden
 
@@ -36,12 +35,6 @@ class Session(Reader):
         """The application's state."""
         state: State = self.request.app.state
         return state
-
-    @property
-    def settings(self) -> Settings:
-        """The server's settings."""
-        settings: Settings = self.state.settings
-        return settings
 
     def visible(self, answer: Any) -> Any:
         """Return an answer, as JSON has it, without what the request's key does not see."""
@@ -74,7 +67,8 @@ class SessionOf:
         access: Access = request.scope[ACCESS]
         visible, state = NOTHING if self.scope == "open" else access, request.app.state
         engine = narrowed(state.engine, visible)
-        return Session(access, engine, state.engine, state.follower, datetime.now(UTC), request)
+        now, settings = datetime.now(UTC), state.settings
+        return Session(access, engine, state.engine, state.follower, now, settings, request)
 
     def permit(self, request: Request) -> None:
         """Raise a RateError or ForbiddenError where the request's key may not ask this."""

@@ -17,7 +17,6 @@ from strandline.core.access.granted import EVERYTHING
 from strandline.core.openlineage.names import named
 from strandline.core.versions.checkpoint import Decision, decide
 from strandline.core.versions.completions import Completions
-from strandline.core.versions.expirable import pins
 from strandline.core.versions.facts import Fact, GroupDeclared, Job, Table
 from strandline.core.versions.model import Group as GroupState
 from strandline.core.versions.model import Model, descendants
@@ -25,7 +24,7 @@ from strandline.core.versions.registration import refuse_group
 from strandline.core.versions.rollback import Plan, plan
 from strandline.core.versions.rollback_statements import StoredTable
 from strandline.errors import RefusedError
-from strandline.questions.version_answers import delays
+from strandline.questions.version_answers import delays, expirable
 from strandline.questions.versions import (
     Declaration,
     DelaysQuery,
@@ -34,14 +33,11 @@ from strandline.questions.versions import (
     Position,
     Rollback,
 )
-from strandline.store.sql.engine import read_from
 from strandline.store.sql.pages import encode_cursor
-from strandline.store.versions.answers import expiry_answer, expiry_of
 from strandline.store.versions.fact_log import mark_roots
 from strandline.store.versions.hidden_names import sees_group
 from strandline.store.versions.lookup import call, job_called, known_name, table_of
 from strandline.store.versions.outside_jobs import jobs_outside, outside_answer
-from strandline.store.versions.outside_readers import outside_of
 from strandline.store.versions.rollback_answers import plan_answer
 from strandline.store.versions.stored_tables import stored_tables
 
@@ -134,6 +130,8 @@ class Expirable(TableName):
     expirableCount: int
     kept: list[Kept]
     keptCount: int
+    pinned: list[Kept]
+    outsideCount: int
 
 
 class RollbackPlan(TypedDict):
@@ -264,15 +262,12 @@ def get_delays(query: Annotated[DelaysQuery, InQuery()], session: ReadSession) -
 
 @router.get("/expirable", response_model=Expirable, responses=refused(404))
 def get_expirable(query: Annotated[ExpirableQuery, InQuery()], session: ReadSession) -> Answer:
-    """List the expirable snapshots, and why others are pinned: the oldest `limit` of these."""
-    with session.follower.question(session.access) as (connection, model):
-        table = table_of(connection, model, query.namespace, query.name)
-        needed = pins(model, table, session.settings.keep_barriers)
-        readers, now = tuple(model.readers.get(table, ())), session.now.timestamp()
-        outside = outside_of(model, session.settings.retention_days, now, session.access)
-    with read_from(session.whole_engine) as connection:  # whoever needs a snapshot counts
-        expiry = expiry_of(connection, table, needed, now, readers, outside)
-    return expiry_answer(table, expiry, query.limit)
+    """List the expirable snapshots, and why others are kept.
+
+    Of all that is kept the oldest `limit` are listed; `pinned` are all that somebody needs by
+    itself. `outsideCount` are those outside the main ancestry, which are always kept.
+    """
+    return expirable(session, query)
 
 
 @router.post("/rollbacks", response_model=RollbackPlan, responses=refused(404, 409))

@@ -11,10 +11,8 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Engine
-
 from strandline.cli.answers import show, show_table
-from strandline.cli.collector import Database, Source, source_of
+from strandline.cli.collector import Source, source_of
 from strandline.cli.lineage_text import (
     Json,
     column_text,
@@ -33,15 +31,6 @@ from strandline.escaping import escaped_answer
 from strandline.settings import Settings
 
 SHOWN = 1_000  # nodes of a graph, if nobody says how many
-
-
-def report(engine: Engine, node: str) -> str:
-    """Return the job lineage of a node as text.
-
-    With the snapshot lineage of its newest snapshot, if it is a table that has any.
-    """
-    parameters = {"node": [node], "direction": "both", "limit": 1_000}
-    return _as_text(Database(engine), parameters, snapshots=True, snapshot=None)
 
 
 RUN = "run:"

@@ -3,7 +3,11 @@
 from argparse import ArgumentParser
 
 from strandline.cli.command import Command
-from strandline.cli.options import add_catalog_properties, add_list_output
+from strandline.cli.options import (
+    add_catalog_properties,
+    add_collector_arguments,
+    add_list_output,
+)
 
 EXPORT_FORMATS = ("marquez", "datahub", "openmetadata", "openlineage", "file")
 EXPORT_ACTIONS = ("list", "parked", "preview", "replay", "resend", "forget")
@@ -14,8 +18,9 @@ def expire_arguments(parser: ArgumentParser) -> None:
     """Add the command's own arguments."""
     parser.add_argument("table", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
     parser.add_argument(
-        "--json", action="store_true", help="the answer as JSON, with all snapshots"
+        "--json", action="store_true", help="the answer as JSON, with all expirable snapshots"
     )
+    add_collector_arguments(parser)
     parser.add_argument(
         "--execute", action="store_true", help="drop what is expirable, through pyiceberg"
     )

@@ -176,8 +176,9 @@ def expiry_of(
 def expiry_answer(table: Table, expiry: Expiry, limit: int | None = None) -> dict[str, Any]:
     """Return the expirable snapshots in the form of REST and the command.
 
-    Of what is kept only the oldest `limit`.
+    Of what is kept only the oldest `limit`; `pinned` are all that somebody needs by itself.
     """
+    pinned = sorted(expiry.reasons.items())
     return {
         **named(table),
         "expirable": list(expiry.expirable),
@@ -187,6 +188,11 @@ def expiry_answer(table: Table, expiry: Expiry, limit: int | None = None) -> dic
             for snapshot in islice(expiry.kept(), limit)
         ],
         "keptCount": expiry.kept_count,
+        "pinned": [
+            {"snapshotId": expiry.ancestry[place], "reasons": list(reasons)}
+            for place, reasons in pinned
+        ],
+        "outsideCount": len(expiry.others),
     }
 
 
