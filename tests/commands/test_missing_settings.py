@@ -183,7 +183,7 @@ def test_postgresql_that_does_not_answer_is_named(capsys: pytest.CaptureFixture[
 def test_command_that_needs_the_database_takes_no_url(
     environ: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = main(["expire", "t", "--url", "http://127.0.0.1:1"], environ)
+    code = main(["retire", "t", "--url", "http://127.0.0.1:1"], environ)
 
     assert code == 2
     assert "unrecognized arguments: --url http://127.0.0.1:1" in capsys.readouterr().err
