@@ -67,6 +67,20 @@ def test_invalid_pattern_is_rejected(sqlite_url: str, capsys: pytest.CaptureFixt
     engine.dispose()
 
 
+def test_names_are_changed_in_the_database_not_at_a_collector(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = make_engine(sqlite_url)
+
+    assert names(engine, "strip", "x", "--url", "http://127.0.0.1:1") == 2
+
+    assert capsys.readouterr().err == (
+        "strandline: --url: names strip changes names in the database itself; "
+        "set STRANDLINE_DATABASE_URL (--database-url)\n"
+    )
+    engine.dispose()
+
+
 def test_names_without_arguments_lists_joined_names(
     engine: Engine, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,7 +104,7 @@ def test_names_without_arguments_lists_joined_names(
     ]
     assert names(engine, "--json") == 0
     answer = json.loads(capsys.readouterr().out)
-    assert (answer["patterns"], [one["name"] for one in answer["datasets"]]) == ([DATES], ["/copy"])
+    assert (answer["patterns"], [one["name"] for one in answer["items"]]) == ([DATES], ["/copy"])
 
 
 def test_families_of_jobs_are_listed(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:

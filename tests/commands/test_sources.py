@@ -59,6 +59,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("rejected", "rejected", ""),
         ("snapshots bank.debits", "datasets/snapshots", DEBITS),
         ("late bank.debits", "delays", DEBITS),
+        ("names", "names", ""),
+        ("names jobs lake", "names/jobs", "namespace=lake"),
         ("expire bank.debits", "expirable", f"{DEBITS}&limit=1000"),
         (
             "lineage bank.debits --direction upstream",

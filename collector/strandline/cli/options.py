@@ -61,16 +61,21 @@ def add_list_output(parser: ArgumentParser, as_json: str = "the answer as JSON")
     parser.add_argument("--format", choices=("json", "csv"), help="the answer in this format")
 
 
-def add_collector_arguments(parser: ArgumentParser) -> None:
-    """Add --url and --key."""
+def add_collector_arguments(parser: ArgumentParser, default: str | None = None) -> None:
+    """Add --url and --key.
+
+    default: SUPPRESS for an action below a command that has them, too.
+    """
     parser.add_argument(
         "--url",
         type=_address,
+        default=default,
         help="ask a running collector, e.g. http://127.0.0.1:5000, instead of the database; or "
         "STRANDLINE_URL",
     )
     parser.add_argument(
         "--key",
+        default=default,
         help="with --url: the key of an API that asks for one; or STRANDLINE_KEY, "
         "STRANDLINE_KEY_FILE",
     )

@@ -13,12 +13,15 @@ from strandline.core.walk import Direction
 from strandline.errors import ParameterError
 from strandline.questions import lineage
 from strandline.questions.catalog import (
+    JoinedNamesQuery,
     NodeListQuery,
     OfJobQuery,
     PartsQuery,
     RunListQuery,
     SearchQuery,
+    SimilarJobsQuery,
 )
+from strandline.questions.names import names, similar_jobs
 from strandline.questions.parameters import reason_of
 from strandline.questions.reader import Answer, Reader
 from strandline.questions.received import EventsQuery, RejectedQuery
@@ -186,6 +189,8 @@ ANSWERED: Mapping[str, tuple[type[BaseModel], Callable[[Reader, Any], Answer]]] 
     "/jobs": (NodeListQuery, jobs),
     "/runs": (RunListQuery, runs),
     "/search": (SearchQuery, search),
+    "/names": (JoinedNamesQuery, names),
+    "/names/jobs": (SimilarJobsQuery, similar_jobs),
     "/events": (EventsQuery, events),
     "/rejected": (RejectedQuery, rejected),
     "/lineage": (lineage.LineageQuery, _of_graph("/lineage")),

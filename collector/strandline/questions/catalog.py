@@ -9,6 +9,8 @@ from strandline.questions.parameters import (
     CURSOR,
     MOST_VALUES,
     OPAQUE,
+    Limit,
+    ListQuery,
     NamedQuery,
     PageQuery,
     Query,
@@ -50,6 +52,19 @@ class NodeListQuery(SpanQuery, PageQuery):
         AfterValidator(each_once),
     ] = ()
     cursor: Annotated[Any, cursor_of(str, str), OPAQUE, CURSOR] = None
+
+
+class JoinedNamesQuery(PageQuery):
+    """Datasets that have several names, by name."""
+
+    cursor: Annotated[Any, cursor_of(str, str), OPAQUE, CURSOR] = None
+
+
+class SimilarJobsQuery(ListQuery):
+    """Jobs whose names differ only in a date, an id or a number."""
+
+    namespace: Within = None
+    limit: Limit = 100
 
 
 class PartsQuery(NamedQuery, PageQuery):

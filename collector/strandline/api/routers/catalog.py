@@ -15,12 +15,15 @@ from strandline.api.http.session import ReadSession
 from strandline.core.versions.delays import lag_seconds
 from strandline.questions import answers
 from strandline.questions.catalog import (
+    JoinedNamesQuery,
     NodeListQuery,
     PartsQuery,
     RunListQuery,
     RunQuery,
     SearchQuery,
+    SimilarJobsQuery,
 )
+from strandline.questions.names import names, similar_jobs
 from strandline.questions.parameters import NamedQuery
 from strandline.store.catalog import details, lists
 from strandline.store.lineage.lookup import dataset_of, job_of
@@ -68,6 +71,52 @@ class Barrier(TypedDict):
     barrierId: NotRequired[int]
     batchId: NotRequired[int | None]
     committedAt: NotRequired[str | None]
+
+
+class OtherName(TypedDict):
+    """A further name of a dataset, and why it is one."""
+
+    namespace: str
+    name: str
+    reasons: list[str]
+
+
+class JoinedNames(TypedDict):
+    """A dataset with its further names."""
+
+    namespace: str
+    name: str
+    alsoCalled: list[OtherName]
+
+
+class Family(TypedDict):
+    """A pattern that joins the jobs whose names it matches."""
+
+    namespace: str
+    pattern: str
+
+
+class NamesPage(Page[JoinedNames]):
+    """A page of datasets with several names, and the rules that join names."""
+
+    joined: int
+    patterns: list[str]
+    families: list[Family]
+
+
+class SimilarJobs(Family):
+    """Jobs whose names differ only in a date, an id or a number (not `sure`: a number alone)."""
+
+    jobs: int
+    sure: bool
+    example: str
+
+
+class SimilarJobsList(TypedDict):
+    """A list of similar jobs; not `complete`: a greater `limit` shows more."""
+
+    items: list[SimilarJobs]
+    complete: bool
 
 
 @router.get("/datasets", response_model=Page[Named])
@@ -149,3 +198,18 @@ def get_search(query: Annotated[SearchQuery, InQuery()], session: ReadSession) -
     with its id as `text`.
     """
     return answers.search(session, query)
+
+
+@router.get("/names", response_model=NamesPage)
+def get_names(query: Annotated[JoinedNamesQuery, InQuery()], session: ReadSession) -> Answer:
+    """Return the datasets that have several names, and the rules that join names.
+
+    `joined`: how many names are further names of another one's dataset.
+    """
+    return names(session, query)
+
+
+@router.get("/names/jobs", response_model=SimilarJobsList)
+def get_similar_jobs(query: Annotated[SimilarJobsQuery, InQuery()], session: ReadSession) -> Answer:
+    """Return the jobs whose names differ only in a date, an id or a number."""
+    return similar_jobs(session, query)

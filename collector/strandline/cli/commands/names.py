@@ -5,13 +5,14 @@ Tried first, then applied.
 
 import re
 from argparse import Namespace
+from typing import Any
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection
 
 from strandline.cli.answers import show, tell_list
+from strandline.cli.collector import PAGE, source_of
 from strandline.cli.open_store import existing_store
-from strandline.core.job_families import JobFamily, families_of
-from strandline.errors import ParameterError
+from strandline.errors import ParameterError, SettingsError
 from strandline.settings import Settings
 from strandline.store.ingest.job_names import apply_families, planned_families
 from strandline.store.ingest.name_patterns import (
@@ -21,22 +22,23 @@ from strandline.store.ingest.name_patterns import (
     planned_alias,
     planned_patterns,
 )
-from strandline.store.lineage.joined_names import JoinedNames, joined_count, joined_names
-from strandline.store.schema.run_tables import jobs
-from strandline.store.sql.engine import reading
-from strandline.store.sql.shared_settings import agreed_naming, strip_patterns
 
+Json = dict[str, Any]
 NAMED = (("namespace", "name"), ("other_namespace", "other_name"))
 
 
 def run(options: Namespace, settings: Settings) -> int:
     """Show what is joined; or what would change, and change it if asked to."""
+    if options.kind is None:
+        return _list(options, settings)
+    if options.kind == "jobs" and not options.patterns:
+        return _list_similar_jobs(options, settings)
+    if options.url:
+        changed_in = "changes names in the database itself"
+        way = "set STRANDLINE_DATABASE_URL (--database-url)"
+        raise SettingsError([f"--url: names {options.kind} {changed_in}; {way}"])
     engine = existing_store(settings)
     try:
-        if options.kind is None:
-            return _list(engine, options)
-        if options.kind == "jobs" and not options.patterns:
-            return _list_families(engine, options)
         with engine.begin() as connection:
             plan = _plan(connection, options)
     except re.error as error:
@@ -54,85 +56,32 @@ def run(options: Namespace, settings: Settings) -> int:
     return 0
 
 
-def _list(engine: Engine, options: Namespace) -> int:
+def _list(options: Namespace, settings: Settings) -> int:
     """Print the patterns, and the datasets that have several names."""
-    with reading(engine).connect() as connection:
-        patterns = strip_patterns(connection)
-        families = sorted(agreed_naming(connection).families)
-        joined, more = joined_names(connection, options.limit)
-        count = joined_count(connection)
-    rows = [
-        {
-            "namespace": alias.namespace,
-            "name": alias.name,
-            "alsoCalled": [other._asdict() for other in alias.others],
-        }
-        for alias in joined
-    ]
-    answer = {
-        "patterns": patterns,
-        "families": [{"namespace": namespace, "pattern": name} for namespace, name in families],
-        "datasets": rows,
-        "complete": more is None,
-    }
-    cut = "" if more is None else f"the first {len(rows)}; --limit shows more"
+    with source_of(options, settings) as source:
+        answer = source.pages("/names", {}, options.limit)
+    rows = answer["items"]
+    cut = f"the first {len(rows)}; --limit shows more" if answer["nextCursor"] else ""
     if not tell_list(options, answer, rows, cut, ("namespace", "name", "alsoCalled")):
-        lines = [f"joined jobs: {namespace} {pattern}" for namespace, pattern in families]
-        show([*lines, *_listed(patterns, joined, count, more)])
+        show(_listed(answer))
     return 0
 
 
-def _list_families(engine: Engine, options: Namespace) -> int:
-    """Print the families of job names, of a namespace if one is named."""
-    query = select(jobs.c.namespace, jobs.c.name)
-    if options.namespace is not None:
-        query = query.where(jobs.c.namespace == options.namespace)
-    with reading(engine).connect() as connection:
-        named = connection.execute(query).all()
-    families = families_of((row.namespace, row.name) for row in named)
-    rows = [
-        {
-            "namespace": family.namespace,
-            "pattern": family.pattern,
-            "jobs": len(family.names),
-            "sure": family.is_sure,
-            "example": family.names[0],
-        }
-        for family in families[: options.limit]
+def _listed(answer: Json) -> list[str]:
+    lines = [
+        f"joined jobs: {family['namespace']} {family['pattern']}" for family in answer["families"]
     ]
-    complete = len(families) <= options.limit
-    cut = "" if complete else f"the first {len(rows)}; --limit shows more"
-    answer = {"families": rows, "complete": complete}
-    columns = ("namespace", "pattern", "jobs", "sure", "example")
-    if not tell_list(options, answer, rows, cut, columns):
-        show(_family_lines(families[: options.limit], cut))
-    return 0
-
-
-def _family_lines(families: list[JobFamily], cut: str) -> list[str]:
-    lines = []
-    for family in families:
-        doubt = "" if family.is_sure else ", perhaps different jobs"
-        count = f"{len(family.names)} jobs{doubt}, such as {family.names[0]}"
-        lines.append(f"{family.namespace} {family.pattern}  ({count})")
-    if cut:
-        lines.append(f"({cut})")
-    return lines or ["no names of jobs differ only in a date, an id or a number"]
-
-
-def _listed(
-    patterns: list[str], joined: list[JoinedNames], count: int, more: str | None
-) -> list[str]:
-    lines = [f"stripped from paths: {pattern}" for pattern in patterns]
-    for alias in joined:
-        lines.append(f"{alias.namespace} {alias.name}")
+    lines += [f"stripped from paths: {pattern}" for pattern in answer["patterns"]]
+    for dataset in answer["items"]:
+        lines.append(f"{dataset['namespace']} {dataset['name']}")
         lines += [
-            f"  also {other.namespace} {other.name}  ({', '.join(other.reasons)})"
-            for other in alias.others
+            f"  also {other['namespace']} {other['name']}  ({', '.join(other['reasons'])})"
+            for other in dataset["alsoCalled"]
         ]
-    if more is not None:
+    if answer["nextCursor"]:
         lines.append(
-            f"(the first {len(joined)} datasets; {count} names are joined: --limit shows more)"
+            f"(the first {len(answer['items'])} datasets; {answer['joined']} names are joined: "
+            "--limit shows more)"
         )
     return lines or [
         (
@@ -140,6 +89,30 @@ def _listed(
             "names be one dataset"
         )
     ]
+
+
+def _list_similar_jobs(options: Namespace, settings: Settings) -> int:
+    """Print the families of job names, of a namespace if one is named."""
+    question = {"namespace": options.namespace, "limit": min(options.limit, PAGE)}
+    with source_of(options, settings) as source:
+        answer = source.ask("/names/jobs", question)
+    rows = answer["items"]
+    cut = "" if answer["complete"] else f"the first {len(rows)}; --limit shows more"
+    columns = ("namespace", "pattern", "jobs", "sure", "example")
+    if not tell_list(options, answer, rows, cut, columns):
+        show(_similar_lines(rows, cut))
+    return 0
+
+
+def _similar_lines(rows: list[Json], cut: str) -> list[str]:
+    lines = []
+    for row in rows:
+        doubt = "" if row["sure"] else ", perhaps different jobs"
+        count = f"{row['jobs']} jobs{doubt}, such as {row['example']}"
+        lines.append(f"{row['namespace']} {row['pattern']}  ({count})")
+    if cut:
+        lines.append(f"({cut})")
+    return lines or ["no names of jobs differ only in a date, an id or a number"]
 
 
 def _plan(connection: Connection, options: Namespace) -> list[Renaming]:

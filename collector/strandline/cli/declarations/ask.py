@@ -237,9 +237,10 @@ def names_arguments(parser: ArgumentParser) -> None:
         "--limit",
         type=number(1, 10_000),
         default=100,
-        help="compare at most so many datasets (default: 100)",
+        help="show at most so many (default: 100)",
     )
     add_list_output(parser)
+    add_collector_arguments(parser)
     kinds = parser.add_subparsers(
         dest="kind", metavar="strip|join|jobs", help="without an action: the names that are joined"
     )
@@ -263,6 +264,7 @@ def names_arguments(parser: ArgumentParser) -> None:
         help="join the jobs of these names, such as 'daily_{date}', also those to come",
     )
     for command in (strip, join, jobs):
+        add_collector_arguments(command, argparse.SUPPRESS)
         command.add_argument(
             "--apply", action="store_true", help="apply the change; otherwise only print it"
         )
