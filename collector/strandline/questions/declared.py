@@ -74,6 +74,7 @@ SEARCHED = Parameter(
     "a part of a name, of catalog.database.table, of a tag, a column or an SQL text, in any case; "
     "the beginning of a run's id; the id of a Spark application or of a snapshot"
 )
+BARRIER = Parameter("the barrier whose delay is shown (default: the last one)")
 EVENTS_OF_JOB = Parameter("of this job: job:NAMESPACE:NAME, or its name where only one has it")
 EVENTS_OF_RUN = Parameter("of this run")
 EVENTS_OF_DATASET = Parameter(

@@ -8,6 +8,7 @@ from pydantic.alias_generators import to_camel
 from strandline.core.access.granted import SCOPES
 from strandline.core.versions.checkpoint import FEW
 from strandline.core.versions.version_answer import Asked
+from strandline.questions import declared
 from strandline.questions.parameters import (
     CURSOR,
     OPAQUE,
@@ -168,7 +169,7 @@ class DelaysQuery(NamedQuery):
     """The delay of a table at a barrier."""
 
     barrier: Annotated[
-        Annotated[int, Whole()] | None, Field(description="The barrier; the last one")
+        Annotated[int, Whole()] | None, Field(description=declared.BARRIER.sentence)
     ] = None
 
 

@@ -224,9 +224,7 @@ def versions_arguments(parser: ArgumentParser) -> None:
 def late_arguments(parser: ArgumentParser) -> None:
     """Add the command's own arguments."""
     parser.add_argument("table", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
-    parser.add_argument(
-        "--barrier", type=int, help="the barrier whose delay is shown (default: the last one)"
-    )
+    add_parameter(parser, "--barrier", declared.BARRIER, type=int)
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
     add_collector_arguments(parser)
 
