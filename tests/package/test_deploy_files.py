@@ -196,14 +196,15 @@ def test_servers_get_the_settings_of_the_identity_provider() -> None:
         assert {"STRANDLINE_OIDC_GRANTS", "STRANDLINE_LOG_FORMAT"} <= given.keys()
 
 
-def test_every_image_names_its_version() -> None:
+def test_every_image_is_named_by_version_and_digest() -> None:
     services = yaml.safe_load((DEPLOY / "docker/compose.yaml").read_text())["services"].values()
+    base = re.search(r"ARG PYTHON_IMAGE=(\S+)", (DEPLOY / "docker/Dockerfile").read_text())
+    assert base
 
-    images = {service["image"] for service in services if "build" not in service}
-    assert len(images) == 4
-    assert [
-        image for image in images if not re.fullmatch(r"[\w./-]+:v?\d+\.\d+[\w.-]*", image)
-    ] == []
+    images = {base[1]} | {service["image"] for service in services if "build" not in service}
+    assert len(images) == 5
+    pinned = r"[\w./-]+:v?\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}"
+    assert [image for image in images if not re.fullmatch(pinned, image)] == []
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
