@@ -89,6 +89,20 @@ def test_only_page_files_are_served(address: str, path: str) -> None:
     assert httpx.get(f"{address}/ui/{path}").status_code in (400, 404)
 
 
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+
+
+def test_unknown_address_gives_browsers_the_page_and_programs_a_problem(address: str) -> None:
+    opened = httpx.get(f"{address}/nothing", headers=BROWSER)
+    asked = httpx.get(f"{address}/nothing")
+    of_api = httpx.get(f"{address}/api/v2/nothing", headers=BROWSER)
+
+    assert opened.status_code == asked.status_code == of_api.status_code == 404
+    assert opened.text == httpx.get(address).text
+    assert "default-src 'none'" in opened.headers["content-security-policy"]
+    assert asked.json()["code"] == of_api.json()["code"] == "not_found"
+
+
 def test_unchanged_file_is_not_sent_again(address: str) -> None:
     first = httpx.get(f"{address}/ui/style.css")
 

@@ -160,7 +160,7 @@ def test_first_screen_names_late_tables_and_failed_jobs(tab: Tab) -> None:
 
     assert re.search(r"lake\.shop\.\w+ is .* behind, in group shop\.", text)
     assert re.search(r"job nightly.margins failed: \S", text)
-    assert "shop_jobs.refunds: job stopped" in text
+    assert "a version of group shop is blocked by shop_jobs.refunds: job stopped" in text
 
 
 def test_tables_are_listed_with_writer_commit_rows_and_lag(tab: Tab) -> None:
@@ -409,6 +409,28 @@ def test_unknown_tab_in_the_address_is_the_first_tab(tab: Tab, path: str, first:
 
     assert page.inner_text(".tabs [aria-current]") == first
     assert page.locator(".strip, .grid").count() > 0
+
+
+def test_unknown_address_says_so_and_leads_on(tab: Tab) -> None:
+    page = tab.open("/lineage/lake.shop.balance")
+
+    assert page.inner_text("h1") == "There is no page /lineage/lake.shop.balance"
+    found = Axe().run(page).response["violations"]
+    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+    tab.click("main a:has-text('Search for “lake.shop.balance”')")
+    page.wait_for_selector("tbody a:text-is('lake.shop.balance')")
+    # the browser itself tells that the document's answer was a 404
+    assert len(tab.faults) == 1
+    assert "404" in tab.faults[0]
+
+
+def test_address_with_a_slash_too_many_offers_the_one_without(tab: Tab) -> None:
+    page = tab.open("/runs/?state=failed")
+
+    page.click("main .sentence a")
+
+    page.wait_for_url("**/runs?state=failed")
+    page.wait_for_selector("h1:text-is('Runs')")
 
 
 def test_search_without_words_does_not_say_that_nothing_matches(tab: Tab) -> None:

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -31,6 +32,30 @@ def test_the_page_asks_for_a_key_and_opens_with_it(browser: Any, guarded: str, k
 
         tab.page.wait_for_selector("h1:has-text('Runs')")
         assert tab.page.evaluate("document.cookie") == ""
+
+
+def test_browser_without_a_key_is_asked_for_one_at_an_unknown_address(
+    browser: Any, guarded: str, key: str
+) -> None:
+    assert httpx.get(f"{guarded}/nothing").json()["code"] == "unauthorized"
+    for tab in tab_of(browser, guarded):
+        tab.page.goto(f"{guarded}/nothing")
+        tab.page.wait_for_selector("h1:has-text('API key')")
+        tab.page.fill("#key", key)
+        tab.page.click("text=Open")
+
+        tab.page.wait_for_selector("h1:text-is('There is no page /nothing')")
+
+
+def test_key_opens_only_addresses_of_this_server(browser: Any, guarded: str, key: str) -> None:
+    for tab in tab_of(browser, guarded):
+        for elsewhere in ("//example.org/", r"/\example.org/", "https://example.org/", "http://["):
+            tab.page.goto(f"{guarded}/login?next={quote(elsewhere)}")
+            tab.page.fill("#key", key)
+            tab.page.click("text=Open")
+
+            tab.page.wait_for_url(f"{guarded}/")
+        assert [fault for fault in tab.faults if fault.startswith("asked")] == []
 
 
 def test_cookie_alone_allows_reads_only(guarded: str, key: str) -> None:

@@ -336,7 +336,8 @@ def _held(model: Model, tables: Iterable[Table], now: float) -> Iterable[Trouble
     for table in tables:
         if table in looked_at:
             continue
-        connected, _ = pipeline(model, [table], model.group(model.group_of[table]).newest or 0)
+        group = model.group_of[table]
+        connected, _ = pipeline(model, [table], model.group(group).newest or 0)
         looked_at |= connected
         for holder in held_by(model, [table]):
             about = f"{holder.namespace}:{holder.name}"
@@ -345,6 +346,6 @@ def _held(model: Model, tables: Iterable[Table], now: float) -> Iterable[Trouble
                 yield Trouble(
                     "blocked",
                     about,
-                    f"a version is blocked by {holder.reason(now)}",
+                    f"a version of group {group} is blocked by {holder.reason(now)}",
                     job=(holder.namespace, holder.name),
                 )

@@ -79,13 +79,28 @@ def key_in_cookie(method: str, headers: list[tuple[bytes, bytes]]) -> str:
     return match[1] if match else ""
 
 
-async def _page(_: Request) -> Response:
+def is_browsing(request: Request) -> bool:
+    """Return true if a browser opens an address that is none of the API's."""
+    return (
+        request.method in ("GET", "HEAD")
+        and "text/html" in request.headers.get("accept", "")
+        and not request.url.path.startswith(("/api/", "/ui/"))
+    )
+
+
+def document(status: int = 200) -> Response:
+    """Return the page's document; its script reads the address and asks for a key if needed."""
     content = (ASSETS / "index.html").read_bytes()
     return Response(
         content,
+        status,
         media_type=MEDIA[".html"],
         headers={**HEADERS, **_policy(), "Cache-Control": "no-cache"},
     )
+
+
+async def _page(_: Request) -> Response:
+    return document()
 
 
 async def _asset(request: Request) -> Response:

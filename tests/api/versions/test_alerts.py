@@ -83,7 +83,7 @@ def test_blocked_version_alerts_once_and_again_when_it_recovers(held: Server, ho
         ("firing", "blocked", "default:credits")
     ]
     assert hook.told[0]["text"].startswith(
-        "a version is blocked by credits: job stopped 60 min ago"
+        "a version of group bank is blocked by credits: job stopped 60 min ago"
     )
 
     held.post(
@@ -194,7 +194,9 @@ def test_slack_gets_readable_text(held: Server, hook: Hook) -> None:
     alerts.send(NOW)
 
     assert list(hook.told[0]) == ["text"]
-    assert hook.told[0]["text"].startswith(":red_circle: blocked: a version is blocked by credits")
+    assert hook.told[0]["text"].startswith(
+        ":red_circle: blocked: a version of group bank is blocked by credits"
+    )
 
 
 def test_two_servers_send_each_alert_once(held: Server, hook: Hook) -> None:

@@ -36,6 +36,7 @@ from strandline.errors import (
     WaitedError,
 )
 from strandline.store.sql.db_errors import is_damage, reason_of
+from strandline.web.pages import document, is_browsing
 
 MEDIA = "application/problem+json"
 # The first that fits, so the narrower error stands first.
@@ -99,8 +100,15 @@ def problem_of(error: StrandlineError) -> Response:
 
 
 async def on_error(request: Request, error: Exception) -> Response:
-    """Answer for an error that a route raised."""
+    """Answer for an error that a route raised.
+
+    A browser at an address that is none of the API's gets the page, which says what is wrong.
+    """
     match error:
+        case HTTPException(status_code=404) if is_browsing(request):
+            return document(404)
+        case UnauthorizedError() if is_browsing(request):
+            return document(401)
         case StrandlineError():
             return problem_of(error)
         case HTTPException(status_code=404):

@@ -198,13 +198,23 @@ function Theme() {
     ${dark ? "☀" : "☾"}</button>`;
 }
 
+// An address of this server; the first screen where it is another's or none.
+function ownAddress(text) {
+  try {
+    const url = new URL(text, location.origin);
+    return url.origin === location.origin ? url.href : "/";
+  } catch {
+    return "/";
+  }
+}
+
 function Login({ params }) {
   const [error, setError] = useState("");
-  const next = params.get("next") || "/";
+  const next = ownAddress(params.get("next") || "/");
   const submit = (event) => {
     event.preventDefault();
     session("POST", String(new FormData(event.target).get("key")).trim()).then(
-      () => location.assign(next.startsWith("/") && !next.startsWith("//") ? next : "/"),
+      () => location.assign(next),
       (why) => setError(why.message),
     );
   };
@@ -218,6 +228,30 @@ function Login({ params }) {
     <button class="primary">Open</button></form>`;
 }
 
-const NotFound = () => html`<h1>There is no such page</h1><p><a href="/">To the beginning</a></p>`;
+// An address that the page does not have: what its last part may name, and all screens.
+function NotFound() {
+  const path = decoded(location.pathname);
+  const name = path.split("/").filter(Boolean).at(-1);
+  const screen = path.replace(/\/+$/, "");
+  return html`<h1>There is no page ${path}</h1>
+    <p class="sentence">${
+      SCREENS[screen]
+        ? html`Did you mean <a href=${screen + location.search}>${screen}</a>?`
+        : html`<a href=${address("/search", { q: name })}>Search for “${name}”</a>, or open one of
+            these:`
+    }</p>
+    <p class="row">${MENU.map(
+      ([url, label]) => html`<a class="button" href=${url}>${label}</a>`,
+    )}</p>
+    <p class="dim">The paths of the API are at <a href="/docs">/docs</a>.</p>`;
+}
+
+function decoded(path) {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
 
 render(html`<${App} />`, document.getElementById("app"));
