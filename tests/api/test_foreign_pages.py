@@ -92,15 +92,34 @@ def test_documentation_allows_no_scripts(client: httpx.Client) -> None:
     assert "unsafe" not in policy
 
 
-def test_request_with_two_hosts_is_refused(client: httpx.Client) -> None:
+def raw_answer(client: httpx.Client, request: bytes) -> bytes:
     url = client.base_url
     with socket.create_connection((url.host, url.port or 80)) as connection:
-        hosts = b"Host: localhost\r\nHost: b.example\r\n"
-        connection.sendall(b"GET /healthz HTTP/1.1\r\n" + hosts + b"Connection: close\r\n\r\n")
-        answer = b"".join(iter(lambda: connection.recv(1000), b""))
+        connection.sendall(request)
+        return b"".join(iter(lambda: connection.recv(1000), b""))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "reason"),
+    [
+        (
+            b"Host: localhost\r\nHost: b.example\r\n",
+            b"the request has more than one Host header",
+        ),
+        (b"", b"the request has no Host header"),
+    ],
+)
+def test_request_needs_one_host(client: httpx.Client, hosts: bytes, reason: bytes) -> None:
+    answer = raw_answer(client, b"GET /healthz HTTP/1.1\r\n" + hosts + b"Connection: close\r\n\r\n")
 
     assert answer.startswith(b"HTTP/1.1 400 ")
-    assert b"the request has more than one Host header" in answer
+    assert reason in answer
+
+
+def test_health_check_of_a_load_balancer_may_leave_the_host_out(client: httpx.Client) -> None:
+    answer = raw_answer(client, b"GET /healthz HTTP/1.0\r\n\r\n")
+
+    assert answer.startswith(b"HTTP/1.1 200 ")
 
 
 @pytest.mark.parametrize(

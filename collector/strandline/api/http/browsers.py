@@ -40,13 +40,17 @@ class RefuseForeignPages:
         await self._app(scope, receive, send)
 
     def _objection(self, scope: Scope) -> StrandlineError | None:
-        if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+        named = sum(name == b"host" for name, _ in scope["headers"])
+        if named > 1:
             return RequestError("the request has more than one Host header")
+        if named == 0 and scope["http_version"] != "1.0":
+            return RequestError("the request has no Host header")
         headers = {
             name: value.decode("latin-1") for name, value in scope["headers"] if name in ASKED
         }
         host = headers.get(b"host", "")
-        if self._hosts is not None and _name_of(host) not in self._hosts:
+        # No browser leaves it out; health checks of load balancers speak HTTP/1.0 without it.
+        if self._hosts is not None and named and _name_of(host) not in self._hosts:
             return ForbiddenError(
                 f"this collector is not called {_name_of(host)[:200]!r}; "
                 "STRANDLINE_ALLOWED_HOSTS names what it is called"
