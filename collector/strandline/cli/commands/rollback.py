@@ -120,10 +120,11 @@ def _opened(connection: Connection, model: Model, options: Namespace, tables: La
     """Return the rollback that was begun and is not over, else a new one of what is still there."""
     call(connection, model, model.group_of)
     table = table_called(connection, model, options.table)
-    there = open_rollback(connection, model, model.group_of.get(table, ""))
-    same = there is not None and (there.table, there.barrier) == (table, options.barrier)
-    if there is not None and same and not (there.raised and running_jobs(model, there.plan)):
-        return there  # else it is over: its jobs were started again
+    begun = open_rollback(connection, model, model.group_of.get(table, ""))
+    if begun is not None and (begun.table, begun.barrier) == (table, options.barrier):
+        is_over = begun.raised and running_jobs(model, begun.plan)
+        if not is_over:
+            return begun
     return Open(table, options.barrier, _planned(connection, model, options, tables))
 
 

@@ -316,17 +316,19 @@ class Model:
         return True
 
     def _wants_start(self, fact: RunStarted) -> bool:
-        place, fact = self.places.get(fact.job), self.without_former(fact)
+        place = self.places.get(fact.job)
         if place is None:
             return fact.group is not None or fact.job in self.registered
-        unchanged = fact.run in place.runs and (
-            fact.run != place.run or place.of_run.has(fact.reads, fact.writes)
-        )
-        moved = place.inferred and fact.group not in (None, place.group)
-        silent = (
-            place.ended is not None and place.ended.how == "LOST" and fact.seen > place.ended.at
-        )
-        return not unchanged or moved or silent
+        if fact.run not in place.runs:
+            return True
+        if fact.run == place.run:
+            named = self.without_former(fact)
+            if not place.of_run.has(named.reads, named.writes):
+                return True
+        if place.inferred and fact.group not in (None, place.group):
+            return True
+        ended = place.ended
+        return ended is not None and ended.how == "LOST" and fact.seen > ended.at
 
     def why_anew(self, table: Table) -> str:
         """In words, why the barriers of a table begin anew; empty where they do not."""
