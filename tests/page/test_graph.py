@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from itertools import permutations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,7 @@ def test_lines_between_a_shown_and_a_folded_box_are_faint(browser: Any, empty_ad
         page = tab.open(f"/graph?node={HUB}")
 
         assert page.locator(".link.side").count() > 0
-        assert page.locator(".link.side .edge-label:visible").count() == 0
+        assert page.locator(".link-label.side .edge-label:visible").count() == 0
         assert page.locator(".link:not(.side)").count() > page.locator(".node.job").count()
 
 
@@ -293,6 +293,77 @@ def test_lines_of_a_dense_map_are_counted_and_appear_with_their_box(
         assert 4 <= drawn <= 7  # each box has one
         page.hover(".node >> nth=0")
         page.wait_for_function("() => document.querySelectorAll('.edge.on').length === 6")
+
+
+LINES_BEHIND_BOXES = """() => { const boxes = [...document.querySelectorAll('.node')].map(
+    node => node.querySelector('.box:not(.behind)').getBoundingClientRect());
+  const covered = p => boxes.some(box => p.x > box.left + 6 && p.x < box.right - 6
+    && p.y > box.top + 6 && p.y < box.bottom - 6);
+  return [...document.querySelectorAll('.edge')].filter(line => [...Array(50).keys()].some(
+    i => covered(line.getPointAtLength(i * line.getTotalLength() / 50)
+      .matrixTransform(line.getScreenCTM())))).length; }"""
+
+
+def test_map_of_a_database_that_feeds_all_others_fits_the_window(
+    browser: Any, empty_address: str
+) -> None:
+    """24 databases in one column would be higher than the window."""
+    world = World(datetime.now(UTC))
+    databases = range(1, 25)
+    with client_of(empty_address, "") as client:
+        for target in databases:
+            for job in ("first", "second"):
+                read = [in_database(0, "customers")]
+                written = [in_database(target, "sums")]
+                event = world.event("COMPLETE", 60, f"{job}_{target}", read, written)
+                client.post("/api/v1/lineage", json=event).raise_for_status()
+        for source, target in permutations(databases, 2):
+            if (target - source) % 24 in (1, 2):
+                read, written = [in_database(source, "sums")], [in_database(target, "parts")]
+                event = world.event("COMPLETE", 60, f"{source}_{target}", read, written)
+                client.post("/api/v1/lineage", json=event).raise_for_status()
+    for tab in tab_of(browser, empty_address):
+        page = tab.open("/graph")
+
+        assert page.locator(".node").count() == 25
+        outside = page.evaluate("""() => { const box = one => one.getBoundingClientRect();
+          const window = box(document.querySelector('svg.graph'));
+          return [...document.querySelectorAll('.node')].filter(node => box(node).top < window.top
+            || box(node).bottom > window.bottom || box(node).left < window.left
+            || box(node).right > window.right).length; }""")
+        assert outside == 0
+        assert smallest_text(page) >= 10
+        assert page.evaluate(LINES_BEHIND_BOXES) == 0
+        assert page.evaluate(OVERLAPS) == [[], []]
+
+
+def test_numbers_beside_the_lines_of_a_folded_box_are_apart(
+    browser: Any, empty_address: str
+) -> None:
+    world = World(datetime.now(UTC))
+    with client_of(empty_address, "") as client:
+        for number in range(45):
+            before = [each for each in (number - 15, number - 16) if each >= 0]
+            read = [table(f"made_{each}", ["id"]) for each in before]
+            written = [table(f"made_{number}", ["id"])]
+            event = world.event(
+                "COMPLETE", 90 - number, f"job_{number}", [*read, table("hub", ["id"])], written
+            )
+            client.post("/api/v1/lineage", json=event).raise_for_status()
+    for tab in tab_of(browser, empty_address):
+        page = tab.open(f"/graph?node={HUB}")
+
+        page.hover(".node.rest:has-text('tables')")
+        page.wait_for_selector(".link-label.on")
+        shown = page.locator(".link-label.on").all()
+        boxes = [one.bounding_box() for one in shown]
+        meeting = [
+            (a, b)
+            for a, b in combinations(boxes, 2)
+            if abs(a["y"] - b["y"]) < a["height"] and abs(a["x"] - b["x"]) < a["width"]
+        ]
+        assert len(boxes) > 8
+        assert meeting == []
 
 
 def in_database(number: int, name: str) -> dict[str, Any]:

@@ -12,7 +12,6 @@ const LARGEST_AT_START = 1.1;
 const NO_DETAILS_BELOW = 0.83; // below, a 12 px text is smaller than 10 px
 const NO_TITLES_BELOW = 0.77;
 const MARGIN = 24; // around the boxes of a layout
-const BAR = 56; // the height that the buttons at the bottom cover
 const BESIDE = 40; // how far a line runs beside boxes above each other
 const OVERVIEW = { width: 168, height: 104 };
 const KEYS =
@@ -48,8 +47,13 @@ function layout(picture) {
     label: { width: label.width, height: label.height },
     isStrongest: strong.has(key),
   }));
+  const svg = document.querySelector("svg.graph");
   worker.postMessage({
     turn,
+    room: {
+      width: svg.clientWidth / SMALLEST_AT_START,
+      height: svg.clientHeight / SMALLEST_AT_START,
+    },
     boxes: sizes,
     links: ends,
     frames: frames.map(({ id, within }) => ({ id, within })),
@@ -180,7 +184,7 @@ export function View({
   // edge.
   const room = () => {
     measure();
-    return { w: size.current.w, h: size.current.h - BAR };
+    return size.current;
   };
   const home = () => {
     const { w, h } = room();
@@ -256,12 +260,18 @@ export function View({
       .filter((box) => placed.places[box.id])
       .map((box) => [box.id, { ...box, ...placed.places[box.id] }]),
   );
-  const lit = hovered && at.has(hovered) ? neighboursOf(picture.links, hovered) : on;
+  const pointed = at.has(hovered) ? hovered : null;
+  const lit = pointed ? neighboursOf(picture.links, pointed) : on;
   const isOff = (id) => lit && !lit.has(id);
+  const ends = (link, id) => link.source === id || link.target === id;
+  // Between a shown and a folded box: there are many, and each says little.
+  const isSide = (link) =>
+    (at.get(link.source).kind === "rest") !== (at.get(link.target).kind === "rest") &&
+    !ends(link, start);
   const isLit = (link) =>
-    hovered && at.has(hovered)
-      ? link.source === hovered || link.target === hovered
-      : on && on.has(link.source) && on.has(link.target);
+    pointed
+      ? ends(link, pointed)
+      : on && on.has(link.source) && on.has(link.target) && (!isSide(link) || ends(link, selected));
   const classOf = (id) =>
     [
       isOff(id) && "off",
@@ -273,7 +283,21 @@ export function View({
       .filter(Boolean)
       .join(" ");
   const drawn = useMemo(() => (placed.isDense ? strongest(picture) : null), [placed, picture]);
-  return html`<svg class=${`graph ${placed.isDense ? "dense" : ""}`} ref=${svg} tabindex="0"
+  const lines = picture.links
+    .filter((link) => at.has(link.source) && at.has(link.target))
+    .filter((link) => !drawn || drawn.has(link.key) || isLit(link))
+    .map((link) => {
+      const isGhost = [link.key, link.source, link.target].some((id) => ghosts.has(id));
+      const states = isLit(link) ? ["on"] : [lit && "off", isSide(link) && "side"];
+      return {
+        link,
+        source: at.get(link.source),
+        target: at.get(link.target),
+        route: placed.routes[link.key],
+        state: [...states, isGhost && "ghost"].filter(Boolean).join(" "),
+      };
+    });
+  return html`<svg class=${`graph ${placed.isDense ? "dense" : ""} ${placed.isInRows ? "rows" : ""}`} ref=${svg} tabindex="0"
     role="application"
       aria-label=${`Lineage graph: ${count(picture.boxes.length, "box", "boxes")}. ${KEYS}`}
       onKeyDown=${onKey} onClick=${(event) => {
@@ -288,20 +312,10 @@ export function View({
           html`<${Frame} key=${frame.id} frame=${frame} place=${placed.frames[frame.id]}
             onFold=${onFold} />`,
       )}
-      ${picture.links.map((link) => {
-        const source = at.get(link.source),
-          target = at.get(link.target);
-        if (!source || !target) return null;
-        const isGhost = ghosts.has(link.key) || ghosts.has(link.source) || ghosts.has(link.target);
-        const isLinkLit = isLit(link);
-        if (drawn && !drawn.has(link.key) && !isLinkLit) return null;
-        const isSide =
-          (source.kind === "rest") !== (target.kind === "rest") &&
-          ![link.source, link.target].includes(start);
-        const state = isLinkLit ? "on" : lit ? "off" : isSide ? "side" : "";
-        return html`<${Link} key=${link.key} link=${link} source=${source} target=${target}
-          route=${placed.routes[link.key]} state=${`${state}${isGhost ? " ghost" : ""}`} />`;
-      })}
+      ${lines.map((line) => html`<${Link} key=${line.link.key} ...${line} />`)}
+      ${lines
+        .filter((line) => line.link.label.width > 0)
+        .map((line) => html`<${Label} key=${line.link.key} ...${line} pointed=${pointed} />`)}
       ${[...at.values()].map(
         (box) =>
           html`<${Box} key=${box.id} box=${box} extra=${classOf(box.id)} onSelect=${onSelect}
@@ -330,6 +344,17 @@ function Frame({ frame, place, onFold }) {
       )}</text></g></g>`;
 }
 
+// The end of a line at the box that is not the one pointed at: there no two numbers meet.
+function farEnd(near, far, width) {
+  const y = far.y + far.height / 2;
+  const isLeft = near.x + near.width < far.x;
+  return { x: isLeft ? far.x - 14 - width / 2 : far.x + far.width + 14 + width / 2, y };
+}
+
+// The ends of a line; of one that leads both ways, the left one first.
+const leftFirst = ({ link, source, target }) =>
+  link.both && source.x > target.x ? [target, source] : [source, target];
+
 function Link({ link, source, target, route, state }) {
   const edge = link.edges[0];
   const isOld = link.edges.every((one) => one.inLatest === false);
@@ -342,14 +367,11 @@ function Link({ link, source, target, route, state }) {
   ]
     .filter(Boolean)
     .join(" ");
-  const [a, b] = link.both && source.x > target.x ? [target, source] : [source, target];
-  const place = route?.label || middleOf(a, b);
   return html`<g class=${`link ${state}`}>
     <path class=${classes} style=${weightOf(link)} d=${
-      route ? smooth(route.points) : curve(a, b)
+      route ? smooth(route.points) : curve(...leftFirst({ link, source, target }))
     } marker-end="url(#arrow)" marker-start=${link.both ? "url(#arrow)" : undefined}><title>
-      ${aboutLink(link, isOld)}</title></path>
-    ${link.label.width > 0 && html`<${Label} label=${link.label} place=${place} />`}</g>`;
+      ${aboutLink(link, isOld)}</title></path></g>`;
 }
 
 // Of a map: the more jobs, the thicker.
@@ -358,13 +380,21 @@ function weightOf(link) {
   return jobs ? { "--weight": `${Math.min(4, 1.2 + Math.log2(jobs) * 0.4)}px` } : null;
 }
 
-function Label({ label: { lines, width, height }, place: { x, y } }) {
+// What stands beside a line. `pointed`: the box whose lines are told apart at their other ends.
+function Label({ link, source, target, route, state, pointed }) {
+  const { lines, width, height } = link.label;
+  const { x, y } =
+    pointed === link.source
+      ? farEnd(source, target, width)
+      : pointed === link.target
+        ? farEnd(target, source, width)
+        : route?.label || middleOf(...leftFirst({ link, source, target }));
   const first = y + 4 - ((lines.length - 1) * LINE) / 2;
-  return html`<rect class="behind-label" x=${x - width / 2} y=${y - height / 2} width=${width}
-      height=${height} rx="4" />
+  return html`<g class=${`link-label ${state}`}><rect class="behind-label" x=${x - width / 2}
+      y=${y - height / 2} width=${width} height=${height} rx="4" />
     <text class="edge-label">${lines.map(
       (line, i) => html`<tspan x=${x} y=${first + i * LINE}>${line}</tspan>`,
-    )}</text>`;
+    )}</text></g>`;
 }
 
 function aboutLink({ edges, label }, isOld) {
@@ -483,6 +513,7 @@ export function picture({ inner, size }) {
     "--panel",
     "--line",
     "--line-strong",
+    "--edge",
     "--ink",
     "--dim",
     "--accent",

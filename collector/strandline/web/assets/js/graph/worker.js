@@ -6,8 +6,13 @@ const FRAME_PAD = 14;
 const FRAME_TITLE = 24;
 const LARGEST = { width: Infinity, height: 1300 }; // pixels: two windows high
 const LARGEST_MAP = { width: 2600, height: 1300 };
-const LARGEST_DENSE = { width: 1600, height: 850 }; // one window, at the smallest start
 const MOST_LINKS_A_BOX = 2; // with more, layers take seconds and are wider than any window
+const LOOSE = { apart: 26, linesApart: 12 };
+const DENSE = { apart: 10, linesApart: 4 };
+const DENSEST = { apart: 6, linesApart: 2, marginy: 0 };
+const PARTS_APART = 20;
+const AROUND_PARTS = 12;
+const HEIGHT_IN_FAN = 70; // pixels of a box of which many hang on one, with the lines beside it
 const COLUMN_GAP = 72;
 const GAP = { x: 44, y: 30 };
 const SHAPE = 2.2; // how much wider than high rows are
@@ -67,32 +72,96 @@ function sideOf({ x, y, width, height }, point) {
 }
 
 // A whole graph: layers from left to right, boxes inside their frames. A map whose lines are too
-// many for that has the strongest line of each box in layers; what is still too large is in rows.
-function byLayers(boxes, links, frames) {
+// many for that has the strongest line of each box in layers; what is higher than the window is
+// laid out by its parts, or in rows.
+function byLayers(boxes, links, frames, room) {
   const isMap = boxes.some(({ isPlace }) => isPlace);
   if (!isMap || links.length <= MOST_LINKS_A_BOX * boxes.length) {
-    const whole = inLayers(boxes, links, frames, 26);
+    const whole = inLayers(boxes, links, frames, LOOSE);
     if (fits(whole, isMap ? LARGEST_MAP : LARGEST)) return whole;
     if (!isMap) return byRows(boxes, frames, whole.places);
   }
   const strong = links.filter((link) => link.isStrongest);
-  const layers = inLayers(boxes, strong, frames, 10);
-  const found = fits(layers, LARGEST_DENSE) ? layers : byRows(boxes, frames, layers.places);
-  return { ...found, isDense: true };
+  const layers = inLayers(boxes, strong, frames, DENSE);
+  if (fits(layers, room)) return { ...layers, isDense: true };
+  const isOneFrame = new Set(boxes.map((box) => box.frame)).size === 1;
+  const parts = isOneFrame ? byParts(boxes, strong, frames, room) : null;
+  if (parts && fits(parts, room)) return { ...parts, isDense: true };
+  return { ...byRows(boxes, frames, layers.places), isDense: true, isInRows: true };
 }
 
 const fits = (one, most) => one.width <= most.width && one.height <= most.height;
 
-// `apart`: pixels between boxes above each other.
-function inLayers(boxes, links, frames, apart) {
+// Boxes that lines join stand in layers of their own; the parts are stacked in columns that are as
+// high as the window.
+function byParts(boxes, links, frames, room) {
+  const parts = partsOf(boxes, links).map((part) => {
+    const ids = new Set(part.map((box) => box.id));
+    // Numbers appear only with the box that is pointed at: between lines they need no height.
+    const own = links
+      .filter((link) => ids.has(link.source))
+      .map((link) => ({ ...link, label: { width: link.label.width, height: 0 } }));
+    const bare = part.map((box) => ({ ...box, frame: null }));
+    return inLayers(bare, inColumns(own, room.height), [], DENSEST);
+  });
+  parts.sort((a, b) => b.width - a.width);
+  const places = {},
+    routes = {};
+  const [above, below] = [FRAME_TITLE + AROUND_PARTS, FRAME_PAD + AROUND_PARTS];
+  let [x, y, width, height] = [0, 0, 0, 0];
+  for (const part of parts) {
+    if (y > 0 && above + y + part.height + below > room.height) [x, y] = [width, 0];
+    const [dx, dy] = [x, above + y];
+    const moved = (point) => ({ ...point, x: point.x + dx, y: point.y + dy });
+    for (const [id, place] of Object.entries(part.places)) places[id] = moved(place);
+    for (const [key, { points, label }] of Object.entries(part.routes))
+      routes[key] = { points: points.map(moved), label: label && moved(label) };
+    width = Math.max(width, x + part.width);
+    height = Math.max(height, above + y + part.height + below);
+    y += part.height + PARTS_APART;
+  }
+  return { places, frames: aroundTheirBoxes(boxes, frames, places), routes, width, height };
+}
+
+// The boxes, apart where no line joins them.
+function partsOf(boxes, links) {
+  const partOf = new Map(boxes.map((box) => [box.id, [box]]));
+  for (const { source, target } of links) {
+    const [one, other] = [partOf.get(source), partOf.get(target)];
+    if (one === other) continue;
+    one.push(...other);
+    for (const box of other) partOf.set(box.id, one);
+  }
+  return [...new Set(partOf.values())];
+}
+
+// The links with the numbers of layers that they span: what hangs on one box and is more than a
+// column holds stands in several columns, and lines pass between the boxes of the nearer ones.
+function inColumns(links, height) {
+  const fans = new Map();
+  for (const link of links) {
+    for (const key of [`from ${link.source}`, `to ${link.target}`])
+      fans.set(key, [...(fans.get(key) || []), link]);
+  }
+  const most = Math.max(1, Math.floor(height / HEIGHT_IN_FAN));
+  const span = new Map();
+  for (const fan of fans.values()) {
+    const columns = Math.ceil(fan.length / most);
+    if (columns > 1) fan.forEach((link, i) => span.set(link, 1 + (i % columns)));
+  }
+  return links.map((link) => ({ ...link, span: span.get(link) || 1 }));
+}
+
+// `apart`: pixels between boxes above each other; `linesApart`: between lines.
+function inLayers(boxes, links, frames, { apart, linesApart, marginy = 40 }) {
   const graph = new Graph({ compound: true });
   graph.setGraph({
     rankdir: "LR",
     ranksep: 36,
     nodesep: apart,
-    edgesep: 12,
+    edgesep: linesApart,
     marginx: 20,
-    marginy: 40,
+    marginy,
     ranker: "tight-tree",
   });
   graph.setDefaultEdgeLabel(() => ({}));
@@ -102,8 +171,11 @@ function inLayers(boxes, links, frames, apart) {
     graph.setNode(box.id, { width: box.width, height: box.height });
     if (box.frame) graph.setParent(box.id, box.frame);
   }
-  for (const { source, target, label } of links)
-    graph.setEdge(source, target, label.width ? { ...label, labelpos: "c" } : {});
+  for (const { source, target, label, span = 1 } of links)
+    graph.setEdge(source, target, {
+      ...(label.width ? { ...label, labelpos: "c" } : {}),
+      minlen: span,
+    });
   layout(graph);
   const places = {};
   for (const { id, width, height } of boxes) {
@@ -191,7 +263,9 @@ function byRows(boxes, frames, order) {
   };
 }
 
-onmessage = ({ data: { turn, boxes, links, frames } }) => {
+// `room`: the size of what the window shows at the smallest readable scale.
+onmessage = ({ data: { turn, boxes, links, frames, room } }) => {
   const isAround = boxes[0].step !== undefined;
-  postMessage({ turn, ...(isAround ? byColumns(boxes, links) : byLayers(boxes, links, frames)) });
+  const placed = isAround ? byColumns(boxes, links) : byLayers(boxes, links, frames, room);
+  postMessage({ turn, ...placed });
 };
