@@ -188,6 +188,19 @@ def test_check_finds_each_changed_byte_of_a_stored_event(engine: Engine) -> None
     assert unnoticed == []
 
 
+def test_check_finds_a_changed_hash_of_a_stored_event(engine: Engine) -> None:
+    store(engine, [event(run=number) for number in range(3)])
+    (hash_,) = rows(engine, "SELECT hash FROM raw_events ORDER BY hash LIMIT 1")[0]
+    changed = bytes([hash_[0] ^ 1]) + hash_[1:]
+    with engine.begin() as connection:
+        connection.execute(
+            text("UPDATE raw_events SET hash = :new WHERE hash = :old"),
+            {"new": changed, "old": hash_},
+        )
+
+    assert list(damage_in(engine)) == [f"event {changed.hex()} is not known by its hash"]
+
+
 def with_changed_byte(value: str | bytes, place: int) -> str | bytes:
     """Return the value with another byte at a place."""
     changed = bytearray(value.encode() if isinstance(value, str) else value)

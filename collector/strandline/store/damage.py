@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Engine, Row, Select, select, tuple_
+from sqlalchemy import Connection, Engine, Row, Select, and_, select, tuple_
 from sqlalchemy.exc import DatabaseError
 from zstandard import ZstdError
 
@@ -16,7 +16,7 @@ from strandline.core.openlineage.names import id_of
 from strandline.core.redaction.text import GONE
 from strandline.errors import DamagedError
 from strandline.store.schema.dataset_tables import datasets, facet_bodies
-from strandline.store.schema.received_tables import raw_events
+from strandline.store.schema.received_tables import event_keys, raw_events
 from strandline.store.schema.run_tables import jobs
 from strandline.store.schema.version_tables import version_facts
 from strandline.store.sql.compression import Expansion, expand
@@ -30,7 +30,7 @@ MOST = 20  # of one kind that are named
 def damage_in(engine: Engine) -> Iterator[str]:
     """Yield each damage that is found by reading everything; minutes for a large store."""
     yield from _damaged_pages(engine)
-    for look in (_damaged_bodies, _damaged_facts, _damaged_facets, _damaged_names):
+    for look in (_damaged_bodies, _damaged_keys, _damaged_facts, _damaged_facets, _damaged_names):
         try:
             yield from _some(look(engine))
         except DatabaseError as error:
@@ -73,6 +73,20 @@ def _damaged_bodies(engine: Engine) -> Iterator[str]:
                     yield problem
             last = (page[-1].received_at, bytes(page[-1].hash))
             page = connection.execute(query.where(key > last)).all()
+
+
+def _damaged_keys(engine: Engine) -> Iterator[str]:
+    """Yield the events that are not known by their hash: they could be stored a second time."""
+    event, key = raw_events.c, event_keys.c
+    same = and_(key.hash == event.hash, key.received_at == event.received_at)
+    query = (
+        select(event.hash)
+        .select_from(raw_events.outerjoin(event_keys, same))
+        .where(key.hash.is_(None))
+    )
+    with reading(engine).connect() as connection:
+        for (hash_,) in _streamed(connection, query):
+            yield f"event {bytes(hash_).hex()} is not known by its hash"
 
 
 def _damaged_facts(engine: Engine) -> Iterator[str]:
