@@ -155,10 +155,10 @@ def test_late_shows_the_delay_of_a_table_and_its_cause(strandline: Strandline) -
 
 def test_expire_lists_expirable_snapshots_and_why_the_others_stay(strandline: Strandline) -> None:
     assert strandline("expire", "bank.transfers", "--keep-barriers", "1") == [
-        "bank.transfers: 1 snapshot is expirable, 2 are kept",
+        "bank.transfers: 1 snapshot is expirable, 2 pinned",
         "  expirable t1",
-        "  kept t2: barrier 2 is the strong version; job debits is stopped at barrier 2",
-        "  kept t3: barrier 3: the last 1 are kept for rollback; job credits runs at barrier 3; the latest snapshot",
+        "  pinned t2: barrier 2 is the strong version; job debits is stopped at barrier 2",
+        "  pinned t3: barrier 3: the last 1 are kept for rollback; job credits runs at barrier 3; the latest snapshot",
     ]
 
 
@@ -174,7 +174,7 @@ def test_rollback_prints_a_plan_until_it_is_confirmed(strandline: Strandline) ->
         "5. restart job credits",
     ]
     assert lines[-3:] == [
-        "nothing has been changed; strandline rollback bank.credits 2 --execute carries it out on Iceberg and Delta tables;",
+        "nothing has been changed; strandline rollback bank.credits 2 --execute executes it on Iceberg and Delta tables;",
         "by hand, where the plan raises the generation, run",
         "  strandline rollback bank.credits 2 --done",
     ]
@@ -253,7 +253,7 @@ def test_delta_table_is_rolled_back_in_its_own_language_and_by_execute(
         [0, 1],
         {"strandline.generation": "2"},
     )
-    assert (again, "done already: generation 2" in capsys.readouterr().out) == (0, True)
+    assert (again, "already done: generation 2" in capsys.readouterr().out) == (0, True)
 
 
 def test_rollback_by_hand_is_done_when_its_conditions_hold(
@@ -306,7 +306,7 @@ def test_retire_accepts_stopped_jobs_only(strandline: Strandline) -> None:
     assert refused.startswith("strandline: credits is running (run ")
     assert refused.endswith("); stop it first, or pass --even-if-running")
     assert strandline("retire", "debits") == [
-        "debits is retired: it blocks no version any more, and needs no snapshot",
+        "debits is retired: it no longer blocks versions or pins snapshots",
         "  bank.debits: no strong versions until a job with barriers writes it again",
     ]
     assert strandline("versions", "bank.credits")[1] == (

@@ -26,6 +26,12 @@ PUBLISHED = "strandline.published"
 """The property of tables that `strandline tables publish` made: it replaces no others."""
 
 
+def _remedy(catalog: str) -> str:
+    return (
+        f"set --catalog-property {catalog}.KEY=VALUE, or configure pyiceberg in ~/.pyiceberg.yaml"
+    )
+
+
 def catalog_properties(properties: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return the properties by their catalogs.
 
@@ -63,7 +69,8 @@ class IcebergTables:
             raise
         except Exception as error:
             raise RefusedError(
-                f"{called}: catalog {catalog} cannot load the table: {_line(error)}"
+                f"{called}: catalog {catalog} cannot load the table: {_line(error)} "
+                f"({_remedy(catalog)})"
             ) from error
 
     def replace_rows(self, called: str, schema: pa.Schema, parts: Iterable[pa.Table]) -> int:
@@ -99,7 +106,8 @@ class IcebergTables:
             raise
         except Exception as error:
             raise RefusedError(
-                f"{called}: catalog {catalog} refused the table: {_line(error)}"
+                f"{called}: catalog {catalog} refused the table: {_line(error)} "
+                f"({_remedy(catalog)})"
             ) from error
         if table.properties.get(PUBLISHED) != "true":
             raise RefusedError(

@@ -68,7 +68,7 @@ def test_rollback_does_not_begin_while_an_outside_job_runs(chain: Server) -> Non
         wanted = Open((LAKE, "db.a"), 1, plan(model, (LAKE, "db.a"), 1))
 
     with pytest.raises(
-        RefusedError, match=r"job copy \(running\) reads db\.a; what it makes of it stays as it is"
+        RefusedError, match=r"job copy \(running\) reads db\.a; its output stays as it is"
     ):
         begin(follower, wanted)
     chain.post(ended("copy", 21, "COMPLETE"))

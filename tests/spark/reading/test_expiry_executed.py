@@ -83,7 +83,7 @@ def test_available_now_query_restarts_after_an_expiry(
     assert expire(copied, sqlite_url, "--execute") == 0
 
     began = "the query of job copy began with it, and reads from there on when it starts again"
-    assert any(line.startswith(f"  kept {first}: ") and began in line for line in said)
+    assert any(line.startswith(f"  pinned {first}: ") and began in line for line in said)
     copied.commit("credits", 5, (5, 10))
     copied.stream("credits", "copy")
     assert copied.spark.table(copied.name("copy")).count() == 5

@@ -70,17 +70,15 @@ def _lines(name: str, answer: dict[str, Any]) -> list[str]:
     if not expirable and not kept:
         return [f"{name}: no snapshot of it is known, so there is nothing to expire"]
     number, pinned, outside = len(expirable), answer["pinned"], answer["outsideCount"]
-    lines = [
-        f"{name}: {counted(number, 'snapshot')} {_are(number)} expirable, {kept} {_are(kept)} kept"
-    ]
+    lines = [f"{name}: {counted(number, 'snapshot')} {_are(number)} expirable, {kept} pinned"]
     lines += [f"  expirable {snapshot}" for snapshot in expirable[:SHOWN]]
     if number > SHOWN:
         lines.append(f"  ... and {number - SHOWN} more: --json shows all")
-    lines += [f"  kept {pin['snapshotId']}: {'; '.join(pin['reasons'])}" for pin in pinned]
+    lines += [f"  pinned {pin['snapshotId']}: {'; '.join(pin['reasons'])}" for pin in pinned]
     if between := kept - outside - len(pinned):
-        lines.append(f"  kept {between} more, each because it comes after one that is needed")
+        lines.append(f"  pinned {between} more, each because it comes after one that is needed")
     if outside:
         lines.append(
-            f"  kept {outside} outside the main ancestry: nothing is known of their readers"
+            f"  pinned {outside} outside the main ancestry: nothing is known of their readers"
         )
     return lines

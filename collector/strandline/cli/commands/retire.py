@@ -10,11 +10,12 @@ from sqlalchemy import Connection
 
 from strandline.cli.models import job_called, store_of, tell
 from strandline.core.openlineage.names import id_of
-from strandline.core.versions.facts import Fact, Job, JobRetired, Table
+from strandline.core.versions.facts import Fact, Job, JobRetired
 from strandline.core.versions.model import Model
 from strandline.errors import RefusedError
 from strandline.runtime.coordinator import runs_over
 from strandline.settings import Settings
+from strandline.store.versions.lookup import call
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -22,7 +23,7 @@ def run(options: Namespace, settings: Settings) -> int:
 
     def decide(
         connection: Connection, model: Model, now: float
-    ) -> tuple[Sequence[Fact], tuple[Job, list[Table]]]:
+    ) -> tuple[Sequence[Fact], tuple[Job, list[str]]]:
         job = job_called(model, options.job)
         place = model.places.get(job)
         if (
@@ -37,7 +38,9 @@ def run(options: Namespace, settings: Settings) -> int:
                 "running",
             )
         tables = sorted(place.writes) if place is not None else []
-        return [JobRetired(job, now, "strandline retire")], (job, tables)
+        call(connection, model, tables)
+        labels = [model.call(table) for table in tables]
+        return [JobRetired(job, now, "strandline retire")], (job, labels)
 
     with store_of(settings) as (_, follower):
         (namespace, name), tables = follower.decide(decide)
@@ -45,9 +48,9 @@ def run(options: Namespace, settings: Settings) -> int:
     return 0
 
 
-def _lines(name: str, tables: Sequence[Table]) -> list[str]:
-    lines = [f"{name} is retired: it blocks no version any more, and needs no snapshot"]
+def _lines(name: str, tables: Sequence[str]) -> list[str]:
+    lines = [f"{name} is retired: it no longer blocks versions or pins snapshots"]
     return lines + [
         f"  {table}: no strong versions until a job with barriers writes it again"
-        for _, table in tables
+        for table in tables
     ]

@@ -97,7 +97,7 @@ def _execute(options: Namespace, settings: Settings) -> int:
             opened = _opened(connection, model, options, tables)
         if opened.raised:
             _say(
-                f"done already: generation {opened.plan.generation} of group "
+                f"already done: generation {opened.plan.generation} of group "
                 f"{opened.plan.group} has begun"
             )
             _say(_restart(opened.plan))
@@ -155,7 +155,7 @@ def _begun(plan: Plan, running: Sequence[str], unchecked: Sequence[str]) -> list
 
 def _beside(words: Sequence[str]) -> list[str]:
     """Return the other users of the tables; the plan undoes nothing of theirs."""
-    head = "not in the plan, for they carry no barriers here; stop those that run:"
+    head = "not in the plan, because they carry no barriers here; stop those that run:"
     return [head, *(f"  {word}" for word in words)] if words else []
 
 
@@ -163,7 +163,7 @@ def _next(options: Namespace) -> list[str]:
     lost = "".join(f" --lost-state {quote(job)}" for job in options.lost_state)
     again = f"strandline rollback {quote(options.table)} {options.barrier}{lost}"
     return [
-        f"nothing has been changed; {again} --execute carries it out on Iceberg and Delta tables;",
+        f"nothing has been changed; {again} --execute executes it on Iceberg and Delta tables;",
         "by hand, where the plan raises the generation, run",
         f"  {again} --done",
     ]

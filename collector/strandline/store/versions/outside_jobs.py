@@ -120,11 +120,7 @@ def _line(model: Model, outside_job: OutsideJob) -> str:
         for verb, tables in (("writes", outside_job.writes), ("reads", outside_job.reads))
         if tables
     ]
-    stays = (
-        f"; what it makes of it stays as it is: {called(outside_job.makes)}"
-        if outside_job.makes
-        else ""
-    )
+    stays = f"; its output stays as it is: {called(outside_job.makes)}" if outside_job.makes else ""
     state = "running" if outside_job.runs else "not running"
     return f"job {outside_job.job[1]} ({state}) {' and '.join(does)}{stays}"
 
