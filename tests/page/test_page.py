@@ -24,7 +24,7 @@ SCREENS = (
 MORE_SCREENS = (
     f"/graph?node={REPORT}", "/groups", f"/table?{BALANCE}&tab=delay", f"/table?{BALANCE}&tab=expiry",
     f"/table?{BALANCE}&snapshot={snapshot_id('balance', 20)}", "/table?namespace=file&name=/lake/shop/report&tab=columns",
-    "/impact?namespace=file&name=/lake/shop/orders",
+    "/impact?namespace=file&name=/lake/shop/orders", "/impact?node=job:airflow:nightly.load_customers",
     "/compare?tables=dataset:file:/lake/shop/balance~dataset:file:/lake/shop/orders",
     "/job?namespace=airflow&name=nightly.report&tab=code", "/runs", "/events", "/trouble", "/search?q=shop",
     f"/graph?node={REPORT}&selected={REPORT}", f"/table?{BALANCE}&tab=lineage", f"/table?{BALANCE}&tab=facets",
@@ -1046,6 +1046,91 @@ def test_application_id_of_the_stock_listener_leads_to_the_application(
         page.wait_for_url("**/run?id=*")
         assert page.inner_text("main h1") == "Run of merger"
         assert tab.faults == []
+
+
+ODD_NAMES = (
+    "daily copy", "etl/load orders", "it's \"quoted\"", "copy `a.b`.`c d`", "größe_日本語", "a&b=c?d#e%20+f", "back\\slash", "job:x",
+)  # fmt: skip
+
+
+def test_whole_name_of_a_job_leads_to_its_screen_whatever_characters_it_has(
+    browser: Any, empty_address: str
+) -> None:
+    world = World(datetime.now(UTC))
+    with client_of(empty_address, "") as client:
+        for name in ODD_NAMES:
+            event = world.event("COMPLETE", 60, name, [], [table(f"of {name}", ["id"])])
+            client.post("/api/v1/lineage", json=event).raise_for_status()
+    for tab in tab_of(browser, empty_address):
+        for name in ODD_NAMES:
+            page = tab.open("/runs")
+            page.keyboard.press("/")
+            page.keyboard.type(name)
+            page.keyboard.press("Enter")
+            page.wait_for_url("**/job?*")
+            tab.settle()
+            assert page.inner_text("main h1") == name
+
+            page.reload()
+            tab.settle()
+            assert page.inner_text("main h1") == name
+            assert page.title() == f"{name} · Strandline"
+
+            tab.click("main a:text-is('graph')")
+            assert page.inner_text("main h1") == f"Around {name}"
+        assert tab.faults == []
+
+
+def test_name_of_a_job_that_a_table_has_too_leads_to_both(browser: Any, empty_address: str) -> None:
+    event = World(datetime.now(UTC)).event("COMPLETE", 60, "sums", [], [table("sums", ["id"])])
+    for tab in tab_of(browser, empty_address):
+        tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        page = tab.open("/search?q=sums")
+
+        links = page.locator("tbody td:first-child > a").all_inner_texts()
+        assert sorted(links) == ["lake.shop.sums", "sums"]
+        assert page.inner_text("main h1") == "Search"
+
+
+def test_what_is_downstream_of_a_failed_job_is_one_click_away(
+    browser: Any, empty_address: str
+) -> None:
+    world = World(datetime.now(UTC))
+    orders, sums = table("orders", ["id"]), table("sums", ["id"])
+    with client_of(empty_address, "") as client:
+        for event in (
+            world.event("COMPLETE", 90, "sum", [orders], [sums], run="first"),
+            world.event("COMPLETE", 80, "report", [sums], [table("report", ["id"])]),
+            world.event("FAIL", 60, "sum", [orders], [], run="second"),
+        ):
+            client.post("/api/v1/lineage", json=event).raise_for_status()
+    for tab in tab_of(browser, empty_address):
+        page = tab.open("/")
+
+        tab.click(".attention a:text-is('downstream')")
+
+        assert page.inner_text("main h1") == "Downstream of sum"
+        assert page.inner_text(".sentence") == "2 tables and 1 job depend on it."
+        rows = [row[:3] for row in cells_of(page)]
+        assert rows == [
+            ["lake.shop.sums", "table", "1"],
+            ["lake.shop.report", "table", "2"],
+            ["report", "job", "2"],
+        ]
+
+        page = tab.open(f"/run?id={run_id('second')}")
+        page.wait_for_selector("p:has-text('Downstream of this job: 2 tables, 1 job.')")
+        assert tab.faults == []
+
+
+def test_narrow_screen_says_how_to_begin_where_the_graph_is_empty(
+    browser: Any, empty_address: str
+) -> None:
+    for tab in tab_of(browser, empty_address, viewport={"width": 390, "height": 780}):
+        page = tab.open("/graph")
+
+        assert page.locator("h2:text-is('No lineage yet')").is_visible()
 
 
 def test_attempts_of_an_application_are_told_apart(browser: Any, empty_address: str) -> None:

@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { address, get, health, session } from "./api.js";
-import { html, linkOf, onToast } from "./parts.js";
+import { html, onToast } from "./parts.js";
 import { go, startListening, useAddress, useConnected } from "./state.js";
 import { Now } from "./pages/now.js";
 import { Graph } from "./pages/graph.js";
@@ -73,7 +73,8 @@ function App() {
       () => startListening(),
     );
   }, []);
-  useEffect(() => {
+  // Before a screen names the tab after what it shows.
+  useLayoutEffect(() => {
     setMenu(false);
     document.title = `${current ? `${current} · ` : ""}Strandline`;
   }, [path]);
@@ -131,8 +132,7 @@ function SearchBox({ at }) {
   }, [text]);
   const submit = (event) => {
     event.preventDefault();
-    const hit = found.find((one) => [one.name, one.id, one.label].includes(text));
-    go(hit ? linkOf(hit.type, hit) : address("/search", { q: text }));
+    go(address("/search", { q: text }));
     /** @type {HTMLElement} */ (document.activeElement).blur();
   };
   return html`<form class="searchbox" role="search" onSubmit=${submit}>

@@ -55,6 +55,13 @@ export function withParams(changes, path = location.pathname) {
   return query ? `${path}?${query}` : path;
 }
 
+// Names the browser's tab after what a screen shows, once that is known.
+export function useTitle(name) {
+  useEffect(() => {
+    if (name) document.title = `${name} · Strandline`;
+  }, [name]);
+}
+
 // One stream for the page. It rests while the page is hidden, and backs off where the server is
 // away.
 const news = new Set();

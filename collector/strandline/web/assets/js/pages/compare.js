@@ -1,4 +1,4 @@
-// Why do these tables disagree? What each lacks, the late job, and SQL with snapshots that agree.
+// Whether tables agree: what each lacks, the late job, and SQL with snapshots that agree.
 import { useState } from "preact/hooks";
 import { get, list, post } from "../api.js";
 import { count, duration, tableName } from "../format.js";
@@ -19,9 +19,9 @@ import { go, useData, withParams } from "../state.js";
 
 // By the value of `consistency`: the word of the board, and what the snapshots promise.
 const WAYS = {
-  strong: ["pipeline", "strong: all tables that depend on each other agree"],
-  weak: ["these tables", "weak: these tables agree"],
-  cut: ["cut", "cut: no recorded lineage contradicts it, without barriers"],
+  strong: ["pipeline", "all tables that depend on each other agree"],
+  weak: ["these tables", "these tables agree"],
+  cut: ["cut", "no recorded lineage contradicts it, without barriers"],
 };
 
 const WAY_HEADS = [
@@ -44,7 +44,7 @@ export function Compare({ params }) {
     [params.get("tables")],
   );
   const choose = (next) => go(withParams({ tables: next.join("~") || null }));
-  return html`<h1>Why do these tables disagree?</h1><${Chooser} ids=${ids} choose=${choose} />
+  return html`<h1>Do these tables agree?</h1><${Chooser} ids=${ids} choose=${choose} />
     ${
       ids.length === 0 &&
       html`<p class="dim">Choose two tables to see whether their newest snapshots agree.${" "}
@@ -118,7 +118,7 @@ function Answer({ tables, ids, choose, way }) {
     const version = found.versions[key];
     const doubt = key === "weak" ? doubtOf(found) : null;
     const lag = Math.max(0, ...(version.tables || []).map((one) => one.lagSeconds || 0));
-    const row = (one) => [
+    const row = (one, place) => [
       { show: html`<${TableLink} of=${one} />`, text: one.label },
       one.newest
         ? show({ snapshotId: one.newest.snapshotId, barrier: one.newest.barrierId ?? undefined })
@@ -130,7 +130,7 @@ function Answer({ tables, ids, choose, way }) {
       ...Object.keys(WAYS).map((which) => show(of(which, one))),
       {
         show: html`<button class="icon" aria-label=${`Remove ${one.label}`} onClick=${() =>
-          choose(ids.filter((id) => !id.endsWith(`:${one.name}`)))}>✕</button>`,
+          choose(ids.filter((_, i) => i !== place))}>✕</button>`,
         text: "",
       },
     ];
@@ -149,7 +149,7 @@ function Answer({ tables, ids, choose, way }) {
         ${Object.entries(WAYS).map(([value, [label, about]]) =>
           button(value, label, found.versions[value].refused?.detail || about),
         )}<span class="dim small">
-        ${chosen === "auto" && "auto: "}${doubt || WAYS[key][1]}${
+        ${WAYS[key][0]}: ${doubt || WAYS[key][1]}${
           lag ? `; ${duration(lag)} behind` : ""
         }</span></p>
       ${
@@ -198,7 +198,7 @@ function doubtOf({ tables, versions }) {
     apart.push(`${free[0]} is untracked: its latest snapshot, without any promise`);
   if (free.length > 1)
     apart.push(`${free.join(", ")} are untracked: their latest snapshots, without any promise`);
-  return apart.length ? `weak: ${apart.join("; ")}` : null;
+  return apart.length ? apart.join("; ") : null;
 }
 
 function sentence({ tables, versions }) {

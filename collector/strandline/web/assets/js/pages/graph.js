@@ -18,7 +18,7 @@ import {
   Time,
   Word,
 } from "../parts.js";
-import { go, useData, withParams } from "../state.js";
+import { go, useData, useTitle, withParams } from "../state.js";
 import {
   between,
   labelOf,
@@ -146,8 +146,9 @@ function Toolbar({ params, asked, known }) {
     )}</select></label>`;
   const node = known?.nodes.find((one) => one.id === asked.node);
   const pins = listOf(params.get("pin"));
-  return html`<div class="toolbar"><h1>
-    ${asked.node ? `Around ${node ? tableName(node) : "a node"}` : "All tables"}</h1>
+  const title = asked.node ? `Around ${node ? tableName(node) : "a node"}` : "All tables";
+  useTitle(title);
+  return html`<div class="toolbar"><h1>${title}</h1>
     ${
       asked.node &&
       html`<a href="/graph">all tables</a>

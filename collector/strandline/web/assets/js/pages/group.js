@@ -17,7 +17,7 @@ import {
   Time,
   Word,
 } from "../parts.js";
-import { go, useData, withParams } from "../state.js";
+import { go, useData, useTitle, withParams } from "../state.js";
 import { Parts } from "./table.js";
 
 export function Groups() {
@@ -39,7 +39,7 @@ export function Groups() {
       (one) => html`<h2><a href=${address("/group", { name: one.name })}>
     ${one.name}</a></h2><${Board} name=${one.name} columns=${12} small />`,
     )}`}<//><p class="below">
-    <a class="button" href="/compare">Why do these tables disagree?</a></p>`;
+    <a class="button" href="/compare">Do these tables agree?</a></p>`;
 }
 
 // As many barriers as fit beside the names, the versions and the reasons: what blocks the group is
@@ -48,6 +48,7 @@ const fitting = () => Math.max(6, Math.min(20, Math.floor((innerWidth - 700) / 3
 
 export function Group({ params }) {
   const name = params.get("name");
+  useTitle(name && `Group ${name}`);
   if (!name) return html`<${Groups} />`;
   return html`<h1>${name}</h1>
     <${Board} name=${name} columns=${
@@ -78,7 +79,8 @@ function Drawn({ board, params, small }) {
   const holders = new Map(
     board.blockedBy.map((one) => [`${one.table.namespace} ${one.table.name}`, one]),
   );
-  const [table, barrier] = (params?.get("cell") || "").split("~");
+  const picked = params?.get("cell") || "";
+  const [table, barrier] = [picked.slice(0, picked.lastIndexOf("~")), picked.split("~").at(-1)];
   const chosen = params && board.tables.find((one) => one.name === table);
   const cell = chosen?.cells[board.barriers.indexOf(Number(barrier))];
   const pick = (one, b) => params && go(withParams({ cell: `${one.name}~${b}` }), true);

@@ -1,8 +1,8 @@
-// What breaks if a table or one of its columns goes: everything downstream, as a table.
+// Everything downstream of a table, of one of its columns or of a job, as a table.
 import { address, get } from "../api.js";
 import { count, nodeId, number, tableName } from "../format.js";
 import { Grid, html, JobLink, Loaded, State, TableLink, Time } from "../parts.js";
-import { go, useData, withParams } from "../state.js";
+import { go, useData, useTitle, withParams } from "../state.js";
 
 const DEPENDS = {
   direct: "its value goes in",
@@ -11,6 +11,29 @@ const DEPENDS = {
 };
 
 export function Impact({ params }) {
+  const node = params.get("node");
+  return node?.startsWith("job:")
+    ? html`<${OfJob} node=${node} />`
+    : html`<${OfDataset} params=${params} />`;
+}
+
+function OfJob({ node }) {
+  const impact = useData((signal) => get("/impact", { node, limit: 5000 }, signal), [node]);
+  useTitle(impact.data && `Downstream of ${impact.data.node.name}`);
+  return html`<${Loaded} of=${impact} title="Downstream">${(
+    found,
+  ) => html`<h1>Downstream of <${JobLink} of=${found.node} /></h1>
+    <p class="row"><a class="button" href=${address("/graph", {
+      node,
+      direction: "downstream",
+      depth: FAR,
+    })}>graph</a></p>
+    <${OfTable} found=${found} />`}<//>`;
+}
+
+const FAR = 5; // jobs: more than a graph shows by itself
+
+function OfDataset({ params }) {
   const one = { namespace: params.get("namespace") || "", name: params.get("name") || "" },
     column = params.get("column");
   const node = nodeId("dataset", one);
@@ -19,6 +42,7 @@ export function Impact({ params }) {
     (signal) => get("/impact", { node, column, limit: 5000 }, signal),
     [node, column],
   );
+  useTitle(detail.data && `Impact of dropping ${tableName(detail.data)}`);
   return html`<${Loaded} of=${detail} title="Impact">${(
     table,
   ) => html`<h1>Impact of dropping ${tableName(table)}${column ? `.${column}` : ""}</h1>

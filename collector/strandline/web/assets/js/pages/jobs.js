@@ -23,7 +23,7 @@ import {
   Word,
   wordHead,
 } from "../parts.js";
-import { useData, withParams } from "../state.js";
+import { useData, useTitle, withParams } from "../state.js";
 import { named, Neighbours } from "./table.js";
 import { RunRows } from "./runs.js";
 
@@ -103,6 +103,7 @@ export function Job({ params }) {
     [params.get("node"), params.get("namespace"), params.get("name")],
   );
   const tab = tabOf(TABS, params);
+  useTitle(job.data?.name);
   return html`<${Loaded} of=${job} title="Job">${(
     one,
   ) => html`<h1>${one.name}</h1><p class="sentence">
@@ -117,6 +118,7 @@ export function Job({ params }) {
     }</p>
     <${ReadsAndWrites} job=${one} />
     <p class="row"><a class="button" href=${graphOf("job", one)}>graph</a>
+    <a class="button" href=${address("/impact", { node: one.id })}>downstream</a>
     ${
       one.group &&
       html`<a class="button" href=${address("/group", { name: one.group })}>group ${one.group}</a>`

@@ -8,11 +8,18 @@ import { go, useData } from "../state.js";
 const ASK = "Type into the field above: a table, a column, a job, or an id.";
 const EMPTY = html`Nothing has this in its name, a tag, a column or its SQL. Ids of runs, snapshots
   and Spark applications are found from their sixth character on.`;
-// Whether a text is the whole id of what was found: then it is what the person meant.
-const isWholeId = (one, text) =>
+// Whether a text is the whole id or the whole name of what was found.
+const isWhole = (one, text) =>
   (one.matched === "run" && one.name === text) ||
   (one.matched === "application" && one.label === text) ||
-  (one.matched === "snapshot" && one.text === text);
+  (one.matched === "snapshot" && one.text === text) ||
+  (one.type !== "run" && [one.name, one.id, tableName(one)].includes(text));
+// What a person means who typed the whole of it: it alone, unless a table is called so, too.
+function meant(items, text) {
+  const [only, ...others] = items.filter((one) => isWhole(one, text));
+  const isAmbiguous = others.length || items.some((one) => one !== only && one.table === text);
+  return isAmbiguous ? null : only;
+}
 
 // When a table was written last, and by which job; how a run is, and when it started.
 function latest({ state, startedAt, latestWrite }) {
@@ -34,11 +41,11 @@ function latest({ state, startedAt, latestWrite }) {
 export function Search({ params }) {
   const q = (params.get("q") || "").trim();
   const found = useData((signal) => (q ? list("/search", { q }, 200, signal) : { items: [] }), [q]);
-  const [only, ...others] = found.data?.items || [];
-  const leads = only && !others.length && isWholeId(only, q);
+  const target = found.keys === JSON.stringify([q]) ? meant(found.data?.items || [], q) : null;
+  const leadsTo = target && linkOf(target.type, target);
   useEffect(() => {
-    if (leads) go(linkOf(only.type, only), true);
-  }, [leads]);
+    if (leadsTo) go(leadsTo, true);
+  }, [leadsTo]);
   const row = (one) => {
     const where = one.type === "run" ? "job" : one.matched;
     return [

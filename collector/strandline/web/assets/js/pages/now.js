@@ -173,7 +173,9 @@ function WayOut({ one }) {
   return html`<span class="row">
     <a class="button" href=${address(job ? "/job" : "/table", { node: one.node })}>
     ${job ? "job" : "table"}</a>
-    <a class="button" href=${address("/graph", { node: one.node })}>graph</a></span>`;
+    <a class="button" href=${address("/graph", { node: one.node })}>graph</a>
+    ${job && html`<a class="button" href=${address("/impact", { node: one.node })}>downstream</a>`}
+    </span>`;
 }
 
 function Empty() {

@@ -1,11 +1,12 @@
 // Runs: filters that are sentences; one run with its children as a Gantt, its error, what it read
 // and wrote.
 import { address, get, list } from "../api.js";
-import { ago, count, duration, number, tableName, withoutPackage } from "../format.js";
+import { ago, count, duration, nodeId, number, tableName, withoutPackage } from "../format.js";
 import {
   Below,
   Facets,
   Grid,
+  graphOf,
   html,
   Id,
   JobLink,
@@ -20,7 +21,7 @@ import {
   Time,
   useTree,
 } from "../parts.js";
-import { go, useData, withParams } from "../state.js";
+import { go, useData, useTitle, withParams } from "../state.js";
 
 const SINCE = [
   ["", "at any time"],
@@ -78,6 +79,7 @@ function runCount(items) {
   return `${count(top, "run")}${below ? ` and ${number(below)} below ${top === 1 ? "it" : "them"}` : ""}`;
 }
 
+const downstreamOf = (job) => address("/impact", { node: nodeId("job", job) });
 const runLink = (run) =>
   address("/run", { id: run.runId, namespace: run.job.namespace, name: run.job.name });
 const length = (run) =>
@@ -133,6 +135,7 @@ export function Run({ params }) {
   const id = params.get("id"),
     of = { namespace: params.get("namespace"), name: params.get("name") };
   const found = useData((signal) => get("/runs/detail", { runId: id, ...of }, signal), [id]);
+  useTitle(found.data && `Run of ${found.data.job.name}`);
   return html`<${Loaded} of=${found} title="Run">${(
     run,
   ) => html`<h1>Run of <${JobLink} of=${run.job} /></h1><p class="sentence">
@@ -145,6 +148,8 @@ export function Run({ params }) {
         name: run.parent.job.name,
       })}>${run.parent.job.name}</a>`
     }</p>
+    <p class="row"><a class="button" href=${graphOf("job", run.job)}>graph</a>
+      <a class="button" href=${downstreamOf(run.job)}>downstream</a></p>
     ${run.notice && html`<p class="small">${run.notice}</p>`}
     ${logLinks(run.facets).map(
       (link) => html`<p>
@@ -166,8 +171,23 @@ export function Run({ params }) {
       !run.children?.failed &&
       html`<div class="note">Its producer gave no reason.</div>`
     }
+    ${["FAIL", "LOST", "ABORT"].includes(run.state) && html`<${Downstream} job=${run.job} />`}
     <${Work} run=${run} /><details><summary>Raw facets</summary>
     <${Facets} facets=${run.facets} quarantined=${run.quarantined} /></details>`}<//>`;
+}
+
+// How much waits for what a run that did not complete was to write.
+function Downstream({ job }) {
+  const node = nodeId("job", job);
+  const found = useData((signal) => get("/impact", { node, limit: 5000 }, signal), [node]);
+  const { affected, complete } = found.data || {};
+  if (!affected?.datasets && !affected?.jobs) return null;
+  const counts = [
+    affected.datasets && count(affected.datasets, "table"),
+    affected.jobs && count(affected.jobs, "job"),
+  ];
+  return html`<p>Downstream of this job: <a href=${downstreamOf(job)}>
+    ${complete ? "" : "at least "}${counts.filter(Boolean).join(", ")}</a>.</p>`;
 }
 
 // Links to logs that a producer (Airflow and others) gives in its facets.

@@ -25,7 +25,7 @@ import {
   wordHead,
 } from "../parts.js";
 import { merged } from "../graph/model.js";
-import { go, useData, withParams } from "../state.js";
+import { go, useData, useTitle, withParams } from "../state.js";
 
 // The namespace and name of what the address asks for. A `node` may be a name; that of a table on
 // the address of a job, or the other way round, leads to its own screen.
@@ -106,6 +106,7 @@ export function Table({ params }) {
       named(params, signal, "dataset").then((one) => get("/datasets/detail", one, signal)),
     [params.get("node"), params.get("namespace"), params.get("name")],
   );
+  useTitle(table.data && tableName(table.data));
   return html`<${Loaded} of=${table} title="Table">
     ${(detail) => html`<${Shown} table=${detail} params=${params} />`}<//>`;
 }
