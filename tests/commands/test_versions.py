@@ -307,11 +307,22 @@ def test_retire_accepts_stopped_jobs_only(strandline: Strandline) -> None:
     assert refused.endswith("); stop it first, or pass --even-if-running")
     assert strandline("retire", "debits") == [
         "debits is retired: it no longer blocks versions or pins snapshots",
-        "  bank.debits: no strong versions until a job with barriers writes it again",
+        "  bank.debits: no newer strong versions until a job with barriers writes it again",
     ]
     assert strandline("versions", "bank.credits")[1] == (
         "  bank.credits  snapshot c3  barrier 3 of group bank, nothing newer"
     )
+
+
+def test_table_of_a_retired_job_is_called_untracked_though_nothing_is_newer(
+    strandline: Strandline,
+) -> None:
+    strandline("retire", "credits", "--even-if-running")
+
+    assert strandline("versions", "bank.credits")[1:] == [
+        "  bank.credits  snapshot c3  barrier 3 of group bank, nothing newer",
+        "bank.credits: untracked: its writer credits was retired",
+    ]
 
 
 def test_retire_accepts_a_job_that_is_lost_though_no_server_noted_it(

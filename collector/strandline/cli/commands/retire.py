@@ -51,6 +51,6 @@ def run(options: Namespace, settings: Settings) -> int:
 def _lines(name: str, tables: Sequence[str]) -> list[str]:
     lines = [f"{name} is retired: it no longer blocks versions or pins snapshots"]
     return lines + [
-        f"  {table}: no strong versions until a job with barriers writes it again"
+        f"  {table}: no newer strong versions until a job with barriers writes it again"
         for table in tables
     ]

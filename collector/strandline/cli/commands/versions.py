@@ -30,13 +30,13 @@ def _lines(answer: dict[str, Any], names: Sequence[str]) -> list[str]:
     ]
     head = f"{answer['consistency']}: {PROMISES[answer['consistency']]}"
     no_strong = [f"not strong: {answer['reason']}"] if "reason" in answer else []
-    without = [table for table in answer["tables"] if table["barrier"] is None]
-    untracked = [table["untracked"] for table in without if "untracked" in table]
     reasons = dict.fromkeys(
         blocker["reason"] for blocker in answer["blockedBy"]
     )  # once, however many tables a job writes
     blocked = [f"blocked by {reason}" for reason in reasons]
-    return [head, *tables, *no_strong, *untracked, *blocked]
+    untracked = [table["untracked"] for table in answer["tables"] if "untracked" in table]
+    not_said = [why for why in untracked if not any(reason.startswith(why) for reason in reasons)]
+    return [head, *tables, *no_strong, *not_said, *blocked]
 
 
 def _version(version: dict[str, Any]) -> str:
