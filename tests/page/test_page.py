@@ -1082,14 +1082,17 @@ def test_whole_name_of_a_job_leads_to_its_screen_whatever_characters_it_has(
 
 
 def test_name_of_a_job_that_a_table_has_too_leads_to_both(browser: Any, empty_address: str) -> None:
-    event = World(datetime.now(UTC)).event("COMPLETE", 60, "sums", [], [table("sums", ["id"])])
+    world = World(datetime.now(UTC))
     for tab in tab_of(browser, empty_address):
-        tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+        for job, made in (("sums", "sums"), ("a_sums_check", "all_sums")):
+            event = world.event("COMPLETE", 60, job, [], [table(made, ["id"])])
+            tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
 
         page = tab.open("/search?q=sums")
 
         links = page.locator("tbody td:first-child > a").all_inner_texts()
-        assert sorted(links) == ["lake.shop.sums", "sums"]
+        assert sorted(links[:2]) == ["lake.shop.sums", "sums"]
+        assert len(links) == 4
         assert page.inner_text("main h1") == "Search"
 
 

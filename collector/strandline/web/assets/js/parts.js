@@ -2,7 +2,7 @@
 import { h, Fragment } from "preact";
 import { useState } from "preact/hooks";
 import htm from "htm";
-import { absolute, ago, count, nodeId, shortId, STATES, tableName } from "./format.js";
+import { absolute, ago, count, nodeId, number, shortId, STATES, tableName } from "./format.js";
 import { address } from "./api.js";
 
 export const html = htm.bind(h);
@@ -35,9 +35,11 @@ const cell = (value) => {
 };
 export const csv = (rows) => rows.map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
 
+// A value that is not there; on a narrow screen it takes no room.
+export const None = ({ why }) => html`<span class="dim none" title=${why}>–</span>`;
 export const Time = ({ at }) =>
   at === null || at === undefined
-    ? html`<span class="dim">–</span>`
+    ? html`<${None} />`
     : html`<time title=${absolute(at)} class="nowrap">${ago(at)}</time>`;
 export const Id = ({ id, whole }) =>
   html`<button class=${`id ${whole ? "" : "nowrap"}`} title=${`${id}: click copies it`}
@@ -196,13 +198,15 @@ const isShort = (one) => typeof one !== "object" && String(one).length <= 16;
 const hasText = (one) => one?.text !== undefined;
 const textOf = (one) => (hasText(one) ? one.text : one);
 const showOf = (one) => (hasText(one) ? one.show : one);
-// `all`: rows for the CSV where not all are shown; without a name there is no CSV.
-export function Grid({ head, rows, empty, name = null, all = rows }) {
+// `all`: rows for the CSV where not all are shown; without a name there is no CSV. `most`: how many
+// rows are shown at once.
+export function Grid({ head, rows, empty, name = null, all = rows, most = Infinity }) {
+  const [shown, show] = useState(most);
   if (!rows.length) return html`<div class="note">${empty || "Nothing here."}</div>`;
   const saved = () => [head, ...all].map((row) => row.map(textOf));
   return html`<div class="panel scroll"><table class="grid"><thead><tr>
     ${head.map((one) => html`<th scope="col">${showOf(one)}</th>`)}</tr></thead>
-    <tbody>${rows.map(
+    <tbody>${rows.slice(0, shown).map(
       (row) => html`<tr>
     ${row.map(
       (one, i) =>
@@ -210,6 +214,11 @@ export function Grid({ head, rows, empty, name = null, all = rows }) {
           ${showOf(one)}</td>`,
     )}</tr>`,
     )}</tbody></table></div>
+    ${
+      rows.length > shown &&
+      html`<p class="row below"><span class="dim">${number(shown)} of ${number(rows.length)} rows</span>
+        <button onClick=${() => show(shown + most)}>Show more</button></p>`
+    }
     ${
       name &&
       html`<p class="right small">

@@ -4,7 +4,7 @@ import { number, STATES, tableName } from "../format.js";
 const TITLE_FONT = "13px system-ui, sans-serif";
 const SUB_FONT = "12px system-ui, sans-serif";
 const COLUMN_FONT = "12px monospace";
-const WIDEST = 210;
+const WIDEST = 250;
 const WIDEST_LINE = 110; // of a job's name
 const FULL_COLUMN = 8;
 export const LINE = 16;
@@ -55,9 +55,11 @@ function linesOf(node) {
     return [[{ tone, text: `${sign} ${word}`.trim() }]];
   }
   const urgent = urgentStates(node.states);
-  if (node.type === "rest") return [urgent.length ? urgent : plain("click to list them")];
+  const act = node.step === undefined ? "click to show them" : "click to list them";
+  if (node.type === "rest") return [urgent.length ? urgent : plain(act)];
   if (node.catalog !== undefined) return [plain(databaseOf(node) || node.namespace)];
-  if (node.type === "dataset") return [urgent.length ? urgent : plain(node.namespace)];
+  if (node.type === "dataset" && urgent.length) return [urgent];
+  if (node.type === "dataset") return node.within ? [] : [plain(node.namespace)]; // a frame says it
   const counts = plain(`${number(node.datasets)} tables · ${number(node.jobs)} jobs`);
   return urgent.length ? [counts, urgent] : [counts];
 }

@@ -38,7 +38,7 @@ function layout(picture) {
     frame,
     step,
     isRest: kind === "rest",
-    isPlace: kind === "place",
+    isOfMap: kind === "place" || (kind === "rest" && step === undefined),
   }));
   const strong = strongest(picture);
   const ends = links.map(({ key, source, target, label }) => ({
@@ -129,6 +129,13 @@ function middleOf(a, b) {
   return { x: Math.max(a.x + a.width, b.x + b.width) + 0.75 * BESIDE, y };
 }
 
+// Where a drawing begins in a window: in its middle, or, where it is larger, so that a point of it is
+// near the middle and no side is empty.
+function startOf(drawn, window, point = 0) {
+  if (drawn <= window) return (window - drawn) / 2;
+  return Math.min(0, Math.max(window - drawn, window / 2 - point));
+}
+
 export function View({
   picture,
   placed,
@@ -192,18 +199,8 @@ export function View({
     const fitting = Math.min(w / placed.width, h / placed.height);
     const k = Math.max(SMALLEST_AT_START, Math.min(LARGEST_AT_START, fitting));
     const at = placed.places[start];
-    const x =
-      placed.width * k <= w
-        ? (w - placed.width * k) / 2
-        : at
-          ? w / 2 - (at.x + at.width / 2) * k
-          : 0;
-    const y =
-      placed.height * k <= h
-        ? (h - placed.height * k) / 2
-        : at
-          ? h / 2 - (at.y + at.height / 2) * k
-          : 0;
+    const x = startOf(placed.width * k, w, at && (at.x + at.width / 2) * k);
+    const y = startOf(placed.height * k, h, at && (at.y + at.height / 2) * k);
     move(x, y, k);
   };
   const show = (id) => {

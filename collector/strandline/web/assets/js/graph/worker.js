@@ -75,7 +75,7 @@ function sideOf({ x, y, width, height }, point) {
 // many for that has the strongest line of each box in layers; what is higher than the window is
 // laid out by its parts, or in rows.
 function byLayers(boxes, links, frames, room) {
-  const isMap = boxes.some(({ isPlace }) => isPlace);
+  const isMap = boxes.some(({ isOfMap }) => isOfMap);
   if (!isMap || links.length <= MOST_LINKS_A_BOX * boxes.length) {
     const whole = inLayers(boxes, links, frames, LOOSE);
     if (fits(whole, isMap ? LARGEST_MAP : LARGEST)) return whole;

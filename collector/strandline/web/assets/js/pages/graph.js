@@ -251,7 +251,11 @@ function Drawn({ known, past, before, params, asked, path }) {
         on=${lit} marks=${marks} ghosts=${ghosts} anchor=${anchor.current} onSelect=${select}
           onCentre=${centre} onFold=${known.isMap ? close : null} onKey=${onKey} handle=${handle} />
       <div class="undercanvas">
-      ${shown(placed.isDense ? linesOf(picture) : "Numbers beside lines count jobs.")}
+      ${shown(
+        placed.isDense
+          ? linesOf(picture)
+          : "Numbers beside lines count jobs. Click a box to open it.",
+      )}
         <div class="zoomer">
         <button aria-label="Zoom in" onClick=${() => handle.current.by(1.3)}>+</button>
         <button aria-label="Zoom out" onClick=${() => handle.current.by(1 / 1.3)}>−</button>

@@ -1,7 +1,7 @@
 // Everything downstream of a table, of one of its columns or of a job, as a table.
 import { address, get } from "../api.js";
 import { count, nodeId, number, tableName } from "../format.js";
-import { Grid, html, JobLink, Loaded, State, TableLink, Time } from "../parts.js";
+import { Grid, html, JobLink, Loaded, None, State, TableLink, Time } from "../parts.js";
 import { go, useData, useTitle, withParams } from "../state.js";
 
 const DEPENDS = {
@@ -71,7 +71,8 @@ function columnsOf(table, chosen) {
   return chosen && !names.includes(chosen) ? [...names, chosen] : names;
 }
 
-const more = (found) => (found.complete ? "" : `, and more: cut by ${found.truncatedBy}`);
+const atLeast = (found) => (found.complete ? "" : "At least ");
+const more = (found) => (found.complete ? "" : "; one answer lists no more");
 const what = (one) => ({
   show: one.type === "job" ? html`<${JobLink} of=${one} />` : html`<${TableLink} of=${one} />`,
   text: one.type === "job" ? one.name : tableName(one),
@@ -85,7 +86,7 @@ const used = (one) => {
   return { show: html`<${Time} at=${at} />`, text: at || "" };
 };
 const people = (one) => [
-  one.owners.join(", ") || { show: html`<span class="dim">–</span>`, text: "" },
+  one.owners.join(", ") || { show: html`<${None} />`, text: "" },
   state(one),
   used(one),
 ];
@@ -96,7 +97,7 @@ function OfTable({ found }) {
   return html`<p class="sentence">
     ${
       datasets + jobs
-        ? `${count(datasets, "table")} and ${count(jobs, "job")} depend on it${more(found)}.`
+        ? `${atLeast(found)}${count(datasets, "table")} and ${count(jobs, "job")} depend on it${more(found)}.`
         : "Nothing is known that depends on it."
     }</p>
     <${Rows} items=${found.items} head=${[
@@ -115,20 +116,22 @@ function OfTable({ found }) {
 }
 
 const MANY = 50;
+const SHOWN_AT_ONCE = 100; // rows
 
 // The rows, or above MANY first the jobs with their owners and what each makes of it.
 function Rows({ items, head, rows }) {
-  const all = html`<${Grid} name="impact" head=${head} rows=${rows} />`;
+  const all = html`<${Grid} name="impact" head=${head} rows=${rows} most=${SHOWN_AT_ONCE} />`;
   if (rows.length <= MANY) return all;
   return html`<h2>By job and owner</h2>
-    <${Grid} name="impact-jobs" head=${JOB_HEAD} rows=${byJob(items).map(jobRow)} />
+    <${Grid} name="impact-jobs" head=${JOB_HEAD} rows=${byJob(items).map(jobRow)}
+      most=${SHOWN_AT_ONCE} />
     <details><summary>All ${number(rows.length)} rows</summary>${all}</details>`;
 }
 
 const JOB_HEAD = ["job", "owners", "its tables", "its columns", "steps away", "state", "last run"];
 const jobRow = ({ job, owners, tables, columns }) => [
   what(job),
-  [...owners].sort().join(", ") || { show: html`<span class="dim">–</span>`, text: "" },
+  [...owners].sort().join(", ") || { show: html`<${None} />`, text: "" },
   tables.size,
   columns,
   job.distance,
@@ -182,7 +185,7 @@ function OfColumn({ found }) {
   return html`<p class="sentence">
     ${
       shown.length
-        ? `${count(columns.length, "column")} in ${count(datasets, "table")}
+        ? `${atLeast(found)}${count(columns.length, "column")} in ${count(datasets, "table")}
           and ${count(jobs, "job")} depend on it${more(found)}. ${goneOf(gone)}`
         : "Nothing is known that depends on it."
     }</p>

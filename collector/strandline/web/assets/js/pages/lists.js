@@ -21,6 +21,12 @@ function meant(items, text) {
   return isAmbiguous ? null : only;
 }
 
+// What has this name itself comes before what has it as a part.
+const byName = (items, text) => {
+  const isNamed = (one) => isWhole(one, text) || one.table === text;
+  return [...items.filter(isNamed), ...items.filter((one) => !isNamed(one))];
+};
+
 // When a table was written last, and by which job; how a run is, and when it started.
 function latest({ state, startedAt, latestWrite }) {
   if (state)
@@ -77,7 +83,7 @@ export function Search({ params }) {
         name="search"
         empty=${EMPTY}
         head=${["name", "kind", "catalog", "namespace", "latest"]}
-        rows=${items.map(row)}
+        rows=${byName(items, q).map(row)}
       />`
       }`}<//>`;
 }

@@ -15,6 +15,7 @@ import {
   Name,
   NodeLink,
   NoMatch,
+  None,
   NoneYet,
   State,
   TableLink,
@@ -89,12 +90,11 @@ export function Tables({ params }) {
 
 const rowsOf = (snapshot) =>
   snapshot?.numberOfRows === null || snapshot?.numberOfRows === undefined
-    ? html`<span class="dim">–</span>`
+    ? html`<${None} />`
     : html`<span class="nowrap">${number(snapshot.numberOfRows)}</span>`;
 
 function Lag({ seconds }) {
-  if (seconds === null || seconds === undefined)
-    return html`<span class="dim" title="it has no barriers">–</span>`;
+  if (seconds === null || seconds === undefined) return html`<${None} why="it has no barriers" />`;
   return seconds > 0
     ? html`<span class="chip warn">◷ ${duration(seconds)}</span>`
     : html`<span class="chip ok">✓ none</span>`;
@@ -327,7 +327,7 @@ function Tree({ graph, upstream }) {
       rows &&
       html`<p class="dim small">It shows the rows of</p><ul class="tree">
     ${show(rows.id, null, new Set())}</ul>`
-    }${!graph.complete && html`<p class="dim">cut by ${graph.truncatedBy}</p>`}`;
+    }${!graph.complete && html`<p class="dim">Not all of it is shown.</p>`}`;
 }
 
 function Two({ items, a, b }) {
