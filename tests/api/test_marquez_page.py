@@ -82,7 +82,7 @@ def _leads(value: Any, steps: list[str]) -> bool:
 
 NS = f"/namespaces/{quote(LAKE, safe='')}"
 TIMES = ("createdAt", "updatedAt")
-RUN = ("id", "state", "durationMs", *TIMES)
+RUN = ("id", "state", *TIMES)
 FIELDS = ("fields[].name", "fields[].tags")
 ASKED = {
     "/namespaces": ("namespaces[].name", "namespaces[].isHidden", *(f"namespaces[].{one}" for one in TIMES)),
@@ -94,7 +94,7 @@ ASKED = {
     "/namespaces/tests/jobs?limit=20&offset=0&lastRunStates=FAILED": ("jobs[].?latestRuns[].id", "totalCount"),
     "/namespaces/tests/jobs/one": ("name", "namespace", "tags", "latestRun.id", "latestRun.state", *TIMES),
     "/namespaces/tests/jobs/one/runs?limit=10&offset=0": (
-        *(f"runs[].{one}" for one in (*RUN, "startedAt", "endedAt", "facets", "jobVersion.name")), "totalCount",
+        *(f"runs[].{one}" for one in (*RUN, "durationMs", "startedAt", "endedAt", "facets", "jobVersion.name")), "totalCount",
     ),
     f"{NS}/datasets?limit=20&offset=0": (
         *(f"datasets[].{one}" for one in ("name", "namespace", "id.name", "id.namespace", "sourceName", *TIMES)),
@@ -320,6 +320,23 @@ def test_trap_4_datasets_known_only_by_reference_have_times(
         "2026-11-20T12:00:00.000Z",
         "2026-11-20T12:00:00.000Z",
     )
+
+
+def test_trap_4_a_run_has_a_duration_only_where_it_has_an_end(page: httpx.Client) -> None:
+    """With a duration the page shows the end, and a null end as 1 January 1970."""
+    runs = {one["name"]: one["latestRun"] for one in page.get("/jobs").json()["jobs"]}
+    listed = page.get("/namespaces/tests/jobs/stream/runs").json()["runs"]
+
+    ends = {name: (run["durationMs"], run["endedAt"]) for name, run in runs.items() if run}
+    assert ends == {
+        "one": (5_000, "2026-11-20T12:00:05.000Z"),
+        "two": (1_000, "2026-11-20T12:00:07.000Z"),
+        "bad": (1_000, "2026-11-20T12:00:09.000Z"),
+        "stream": (None, None),
+    }
+    assert [(run["state"], run["durationMs"], run["endedAt"]) for run in listed] == [
+        ("RUNNING", None, None)
+    ]
 
 
 def test_trap_5_every_successful_answer_is_json(engine: Engine, marquez: httpx.Client) -> None:

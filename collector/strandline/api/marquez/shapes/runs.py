@@ -53,7 +53,7 @@ def _run(row: Any, facets: Mapping[str, Mapping[str, Any]], now: int) -> Answer:
         "state": STATES[state.state],
         "startedAt": time_or_none(started),
         "endedAt": time_or_none(state.until),
-        "durationMs": 0 if started is None else max(0, (state.until or now) - started) // 1000,
+        "durationMs": _duration(started, state.until),
         "args": {},
         "jobVersion": {
             "namespace": row.job_namespace,
@@ -61,6 +61,16 @@ def _run(row: Any, facets: Mapping[str, Mapping[str, Any]], now: int) -> Answer:
             "version": str(version_id(id_of("job", row.job_namespace, row.job_name), "", 0)),
         },
     }
+
+
+def _duration(started: int | None, ended: int | None) -> int | None:
+    """Return how long a run took; null while it runs, as Marquez's page expects.
+
+    With a duration, the page shows the end too, and a null end as 1 January 1970.
+    """
+    if started is None or ended is None:
+        return None
+    return max(0, ended - started) // 1000
 
 
 def _first(row: Any) -> int:
