@@ -402,6 +402,32 @@ def test_run_events_are_listed_page_by_page_within_a_time_range(page: httpx.Clie
     ]  # fmt: skip
 
 
+def test_the_last_page_of_events_counts_run_events_alone(
+    engine: Engine, marquez: httpx.Client
+) -> None:
+    designed = [job_event("designed", second) for second in (5, 6)]
+    store(engine, [event("START", 1, "one", 0), event("COMPLETE", 1, "one", 1), *designed])
+
+    last = marquez.get("/events/lineage", params={"limit": 1, "offset": 1}).json()
+    past_the_end = marquez.get("/events/lineage", params={"limit": 1, "offset": 2}).json()
+    elsewhere = marquez.get("/events/elsewhere").json()
+
+    assert ([one["eventType"] for one in last["events"]], last["totalCount"]) == (["START"], 2)
+    assert past_the_end == {"events": [], "totalCount": 2}
+    assert elsewhere == {"events": [], "totalCount": 0}
+
+
+def test_a_namespace_without_a_name_is_not_listed(engine: Engine, marquez: httpx.Client) -> None:
+    """The page begins with the first namespace, and lists nothing if that has no name."""
+    store(engine, [event("COMPLETE", 1, "one", 0, [dataset("topic", "")], [dataset("raw")])])
+
+    listed = marquez.get("/namespaces").json()["namespaces"]
+    graph = marquez.get("/lineage", params={"nodeId": "job:tests:one"}).json()["graph"]
+
+    assert [one["name"] for one in listed] == ["default", LAKE, "tests"]
+    assert "dataset::topic" in [one["id"] for one in graph]
+
+
 def test_a_week_has_seven_days_and_a_day_24_hours(page: httpx.Client) -> None:
     counts = {
         what: page.get(f"/stats/{what}?period=WEEK&timezone=UTC").json()

@@ -15,7 +15,7 @@ from strandline.api.http.session import Session, WholeSession
 from strandline.api.marquez.parameters import JSON, NamespaceName, PageQuery, marquez_router
 from strandline.core.openlineage.times import micros_of
 from strandline.questions.parameters import Moment, Text
-from strandline.store.marquez.events import RunEventFilter, count_events, run_events
+from strandline.store.marquez.events import RunEventFilter, run_events
 
 FURTHEST_ZONE = timedelta(hours=14)  # Kiribati's, ahead of UTC
 
@@ -58,8 +58,7 @@ def _page(session: Session, query: EventsQuery, namespace: str | None) -> JSON:
     bounds = (_micros(_not_ahead(query.after, session.now)), _micros(query.before))
     span = RunEventFilter(*bounds, namespace, oldest_first)
     with session.connected() as connection:
-        events = run_events(connection, span, *query.page)
-        total = count_events(connection, span)
+        events, total = run_events(connection, span, *query.page)
     return {"events": [orjson.Fragment(event) for event in events], "totalCount": total}
 
 

@@ -34,19 +34,23 @@ class RunEventFilter(NamedTuple):
 
 def run_events(
     connection: Connection, span: RunEventFilter, limit: int, offset: int
-) -> list[bytes]:
-    """The bodies of run events, by the moment of receipt."""
+) -> tuple[list[bytes], int]:
+    """The bodies of run events, by the moment of receipt; and how many there are.
+
+    The number is exact where these are the last. Before that it counts events of every kind and
+    namespace, since telling them apart takes their bodies.
+    """
     bodies: list[bytes] = []
     size = skipped = 0
     for body in _bodies(connection, span, offset + limit):
         if skipped < offset:
             skipped += 1
         elif len(bodies) == limit or size > PAGE_BYTES:
-            break
+            return bodies, _count_events(connection, span)
         else:
             bodies.append(body)
             size += len(body)
-    return bodies
+    return bodies, skipped + len(bodies)
 
 
 def _bodies(connection: Connection, span: RunEventFilter, wanted: int) -> Iterator[bytes]:
@@ -61,7 +65,7 @@ def _bodies(connection: Connection, span: RunEventFilter, wanted: int) -> Iterat
                 yield body
 
 
-def count_events(connection: Connection, span: RunEventFilter) -> int:
+def _count_events(connection: Connection, span: RunEventFilter) -> int:
     """Return how many events the span has; MOST_COUNTED where it has more."""
     some = (
         select(raw_events.c.received_at).where(*_within(span)).limit(MOST_COUNTED).subquery("some")

@@ -18,7 +18,9 @@ DEFAULT = "default"
 def namespaces_page(connection: Connection, limit: int, offset: int) -> Sequence[tuple[int, str]]:
     """Return (id, name) of the namespaces of jobs and datasets, and of `default`, by name.
 
-    One that has only other names of datasets is left out: its list of datasets is empty.
+    One that has only other names of datasets is left out: its list of datasets is empty. So is the
+    one without a name, which Flink gives: Marquez refuses it, and its page, which begins with the
+    first of these, then lists nothing at all.
     """
     always = select(
         literal(id_of("namespace", DEFAULT)).label("id"), literal(DEFAULT).label("name")
@@ -27,7 +29,9 @@ def namespaces_page(connection: Connection, limit: int, offset: int) -> Sequence
     has_datasets = exists().where(
         datasets.c.namespace_id == namespaces.c.id, datasets.c.id == datasets.c.canonical_id
     )
-    own = select(namespaces.c.id, namespaces.c.name).where(or_(has_jobs, has_datasets))
+    own = select(namespaces.c.id, namespaces.c.name).where(
+        or_(has_jobs, has_datasets), namespaces.c.name != ""
+    )
     every = own.union(always).subquery("every")
     page = select(every).order_by(every.c.name).limit(limit).offset(offset)
     return [(row.id, row.name) for row in connection.execute(page)]
