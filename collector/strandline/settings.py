@@ -368,9 +368,9 @@ def is_loopback(host: str) -> bool:
 
 
 def declared() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(name, how it was declared) of every setting that has one text, in order; `default` None.
+    """Yield the name and declaration of every setting that has one text, in order.
 
-    Unset or computed.
+    A `default` of None means that the setting is unset or computed.
     """
     for setting in fields(Settings):
         if "parse" in setting.metadata:
@@ -400,9 +400,9 @@ def _unquoted(value: str) -> str:
 
 
 def read_settings(environ: Mapping[str, str], flags: Mapping[str, str] | None = None) -> Settings:
-    """Return the settings of `environ` and `flags` (by field name.
+    """Return the settings of `environ` and `flags`, or raise a SettingsError with every fault.
 
-    They win), or a SettingsError with every fault.
+    Flags are keyed by field name and win over the environment.
     """
     settings = read_what_can_be_read(environ, flags)
     if settings.faults:

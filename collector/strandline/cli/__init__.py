@@ -197,7 +197,7 @@ def _candidates(error: StrandlineError) -> str:
 def _refusal_of_database(error: Exception) -> str | None:
     """Return the database's own reason, if the error is one of SQLAlchemy's.
 
-    None where nobody has imported that.
+    None otherwise.
     """
     errors = sys.modules.get("sqlalchemy.exc")
     if errors is None or not isinstance(error, errors.DBAPIError):

@@ -39,7 +39,7 @@ class Branch:
 
 @dataclass(slots=True)
 class Tree:
-    """Grows a tree from a node: `label` and what is `below` each of its keys.
+    """A tree that grows from a node; `label` and `below` describe each key.
 
     A key is expanded once.
 
@@ -135,9 +135,9 @@ def _both(halves: Iterable[Half], answer: Json) -> Iterator[str]:
 
 
 def _table_tree(answer: Json, nodes: dict[str, Json], *, upstream: bool) -> Tree:
-    """Keys are nodes, and (job, dataset) for a job on the way from a dataset.
+    """Return a tree whose keys are nodes, and (job, dataset) for a job on the way from a dataset.
 
-    What it shows depends on where from.
+    What a job shows depends on the dataset that leads to it.
     """
     near, far = ("target", "source") if upstream else ("source", "target")
     edges = defaultdict(list)

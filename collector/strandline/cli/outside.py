@@ -1,6 +1,6 @@
 """Checks of `strandline check` outside the database and the brokers.
 
-The identity provider's keys, and webhooks.
+They test the identity provider's keys and the webhooks.
 """
 
 from collections.abc import Iterator, Mapping

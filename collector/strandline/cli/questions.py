@@ -1,7 +1,4 @@
-"""Shared parts of the commands that ask about lineage.
-
-Their options, who answers, and the formats of what they print.
-"""
+"""Options, sources and output formats that the commands about lineage share."""
 
 import sys
 from argparse import Namespace

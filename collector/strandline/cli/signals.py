@@ -8,7 +8,7 @@ from types import FrameType
 def end_on_signals(end: Callable[[], object]) -> None:
     """Call `end` on SIGTERM and SIGINT, between two instructions of the main thread.
 
-    It may only take note.
+    `end` may only set a flag.
     """
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:

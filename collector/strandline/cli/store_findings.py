@@ -1,6 +1,6 @@
 """Findings of `strandline check` in a store that answers.
 
-Everything that docs/how-to/troubleshoot.md has a way out for.
+docs/how-to/troubleshoot.md has a remedy for each.
 
 Each look is one question that changes nothing. What belongs to one job alone (a run that failed, a
 skipped barrier) is no fault of the collector's operation and is left to alerts.
@@ -69,9 +69,9 @@ def _connections(connection: Connection, _: Settings) -> Iterator[str]:
 
 
 def _clocks(connection: Connection, _: Settings) -> Iterator[str]:
-    """PostgreSQL's clock, and that of whoever noted when events were received.
+    """Yield a fault if PostgreSQL's clock differs from the clock that noted receipts.
 
-    A server, or a broker.
+    The other clock is a server's or a broker's.
     """
     if connection.dialect.name == "postgresql":
         began = time.time()

@@ -1,6 +1,6 @@
-"""Findings of `strandline check` between a topic and the store.
+"""Findings of `strandline check` about the positions in the topic.
 
-Records that wait, and records that are gone.
+Records may wait, or may be gone.
 """
 
 from collections.abc import Iterator
@@ -23,9 +23,9 @@ MANY = 10_000  # records, as the alert has it
 
 
 def position_findings(admin: "KafkaAdminClient", settings: Settings, where: str) -> Iterator[str]:
-    """Every fault of the positions.
+    """Yield every fault of the positions.
 
-    None where the database does not answer, which is a fault of its own.
+    There is none if the database does not answer, which is reported elsewhere.
     """
     positions = _taken(settings)
     if positions is None:
@@ -96,9 +96,9 @@ def _bounds(admin: "KafkaAdminClient", topic: str) -> dict[int, tuple[int, int]]
 
 
 def _members(admin: "KafkaAdminClient", group: str) -> int | None:
-    """Return how many consumers the group has.
+    """Return the number of consumers in the group.
 
-    None where the broker does not say, as one that never had a group at first.
+    None if the broker does not say, for example because there never was such a group.
     """
     from kafka.errors import KafkaError
 

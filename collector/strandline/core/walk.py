@@ -62,9 +62,9 @@ class Graph(Protocol[Node]):
     """A graph that can be walked."""
 
     def steps(self, nodes: Sequence[Node], way: Direction, limit: int) -> Sequence[WalkStep[Node]]:
-        """Return the steps that leave `nodes` by `way`: of a job those that go via it.
+        """Return the steps that leave `nodes` by `way`; from a job, those that go through it.
 
-        At most `limit`; more need not be found.
+        At most `limit` are returned.
         """
 
 
@@ -94,7 +94,7 @@ def walk(
     depth: int | None = None,
     most: int = MOST_NODES,
 ) -> Walk[Node]:
-    """Everything within `depth` steps of `starts`, up to `most` nodes.
+    """Return everything within `depth` steps of `starts`, up to `most` nodes.
 
     Without a depth the walk goes to the ends of the graph.
 

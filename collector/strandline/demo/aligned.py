@@ -104,10 +104,7 @@ def show(act: SecondAct, watch: Watch) -> None:
 
 
 def table_in(part: DemoProcess) -> Iterator[str | None]:
-    """The lines of the table that a part writes to its log.
-
-    None where there is no further one yet.
-    """
+    """Yield the lines of the table that a part writes to its log; None while none is new."""
     with part.log.open(errors="replace") as log:
         held = ""
         while True:

@@ -35,9 +35,9 @@ STORE = "strandline.db"
 
 
 def parts_root() -> Path:
-    """The folder that holds deploy/ and examples/bank/.
+    """Return the folder that holds deploy/ and examples/bank/.
 
-    The checkout, or a folder inside the installed package.
+    It is the checkout, or a folder inside the installed package.
     """
     package = Path(__file__).resolve().parent.parent
     for candidate in (package / "demo_files", package.parent.parent, Path.cwd()):
@@ -95,9 +95,9 @@ class Bank:
 
     @property
     def cache(self) -> Path:
-        """The folder of fetched jars.
+        """Return the folder of fetched jars.
 
-        In the checkout, or in the user's cache for an installed package.
+        It is in the checkout, or in the user's cache for an installed package.
         """
         if folder := os.environ.get("STRANDLINE_CACHE_DIR"):
             return Path(folder)

@@ -39,7 +39,7 @@ class DemoProcess:
 
     @property
     def killed(self) -> bool:
-        """True if SIGKILL ended it."""
+        """Whether SIGKILL ended it."""
         return self.process.poll() == -signal.SIGKILL
 
     def output(self) -> str:

@@ -27,9 +27,7 @@ _LEASE = re.compile(r'("timeoutSeconds":)\s*[0-9.]+')
 
 
 def load(recording: Path, database_url: str, now: datetime | None = None) -> int:
-    """Take the recording into a new store, in the order in which its events were received.
-
-    Gives how many there were.
+    """Take the recording into a new store in the order of receipt, and return the number of events.
 
     Each event has a transaction of its own: the model of versions sees them as it saw them when
     they happened.

@@ -70,9 +70,9 @@ class Progress:
 
 
 def rows(bank: Bank, table: str) -> list[Row]:
-    """The rows of one of the proposals' tables, in the collector's database.
+    """Return the rows of one of the proposals' tables in the collector's database.
 
-    None while it is not there.
+    None while the table does not exist.
     """
     try:
         with closing(

@@ -19,9 +19,9 @@ class Watch:
         start_collector: Callable[[], DemoProcess],
         lease_seconds: int | None,
     ) -> None:
-        """`lease_seconds`: of drivers that may be killed.
+        """Watch these processes.
 
-        None where one that is killed ends the demo.
+        `lease_seconds` is the lease of drivers that may be killed; None: a killed one ends all.
         """
         self._started = started
         self._start_collector = start_collector

@@ -1,6 +1,6 @@
-"""Dropping what `strandline expire` names from an Iceberg table.
+"""Drop from an Iceberg table exactly what `strandline expire` names.
 
-Exactly that, with tags on what somebody needs.
+Snapshots that are needed get tags.
 
 What is pinned gets a tag (`strandline-pin-ID`) before anything goes, so that Iceberg itself refuses
 to expire it, whoever asks. Of what is named two things are left alone: what is not there (any

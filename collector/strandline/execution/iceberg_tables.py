@@ -74,9 +74,10 @@ class IcebergTables:
             ) from error
 
     def replace_rows(self, called: str, schema: pa.Schema, parts: Iterable[pa.Table]) -> int:
-        """Let a published table have these rows instead of its own, in one commit.
+        """Replace the rows of a published table in one commit, and return how many there are.
 
-        How many they are.
+        The table is made if it does not exist. Raises RefusedError if it was not published by
+        Strandline, or cannot be written.
 
         The table is made where there is none. Raises RefusedError where it is another one's, or
         cannot be written.

@@ -127,7 +127,7 @@ class Executor:
     def rehearse(self) -> Iterator[str]:
         """Yield the changes in rows and micro-batches; raise if a step could not be done.
 
-        Changes nothing.
+        Nothing is changed.
         """
         for step in self.opened.plan.steps:
             details = dict(step.details)

@@ -95,9 +95,9 @@ class Delivery:
 
     @contextmanager
     def _claimed(self, now: Clock) -> Iterator[Connection]:
-        """A transaction under the claim, which lasts a while longer then.
+        """Open a transaction under the claim, and extend the claim.
 
-        Raises OtherDeliveryError where another process has it.
+        Raises OtherDeliveryError if another process has it.
         """
         with self._engine.begin() as connection:
             if not outbox.is_claimed(connection, self._target.name, self._holder, now()):
@@ -155,9 +155,9 @@ class Delivery:
         return sum(self._send_batch([item], failures, now, doubtful) for item in batch)
 
     def _unsent(self, items: Sequence[Item], now: float) -> list[Item]:
-        """The items that the target has not, with what goes before each.
+        """Return the items that the target lacks, with what has to go before each.
 
-        A detail alone may wait.
+        Only details may wait.
         """
         with read_from(self._engine) as connection:
             sent = outbox.sent_of(connection, self._target.name, {item.key for item in items})

@@ -49,10 +49,7 @@ class Exporting:
         ]
 
     def register(self, now: float | None = None) -> None:
-        """Note in the store which targets there are.
-
-        From now on ingest writes down what they have to hear of.
-        """
+        """Store the targets, so that ingest notes what each has to be sent."""
         with self._engine.begin() as connection:
             for target in self._targets:
                 outbox.register(

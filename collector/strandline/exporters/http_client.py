@@ -91,9 +91,9 @@ class Client:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """The body of an answer that says yes.
+        """Return the body of a successful answer.
 
-        UnavailableError or RefusedItemError by what it says instead.
+        Raises UnavailableError or RefusedItemError otherwise.
         """
         answer = self.request(method, path, body, headers)
         if 200 <= answer.status < 300:

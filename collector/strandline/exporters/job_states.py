@@ -38,9 +38,9 @@ class JobState:
 def job_states(
     connection: Connection, jobs: Collection[int], now: float, *, live: bool
 ) -> dict[int, JobState]:
-    """Each of these jobs that reads or writes anything.
+    """Yield each of these jobs that reads or writes anything.
 
-    Of all that is known of it, or of what runs.
+    Its edges are all that are known, or those of running runs.
     """
     job_edges = [
         job_edge

@@ -1,6 +1,6 @@
 """A run's record as clean OpenLineage events: one START, RUNNING where a stream changes, one end.
 
-And a design as a JobEvent.
+A job's design is a JobEvent.
 
 Edges are explicit. Each output has the `lineage` facet with all its sources, and `columnLineage`
 for targets that read only that. The facets stand with the dataset and, as one mapper of

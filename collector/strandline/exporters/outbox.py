@@ -378,9 +378,9 @@ def _clean(connection: Connection) -> None:
 
 
 def _fold(connection: Connection, most: int) -> None:
-    """Keep the newest of each group alone where too much waits.
+    """Keep only the newest item of each group where too much waits.
 
-    Of events as received no more than the bound at all.
+    Events as received are cut off at the bound.
     """
     waiting = connection.scalar(select(func.count()).select_from(export_changes)) or 0
     if waiting <= most:

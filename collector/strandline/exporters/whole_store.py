@@ -1,6 +1,6 @@
-"""Exporting all that a store holds at once, past the outbox.
+"""Export everything that a store holds at once, without the outbox.
 
-For a target that is new, and for files.
+New targets and files need that.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,9 +24,9 @@ def export_all(
     on_refusal: Callable[[str], None],
     dry: Callable[[Item], None] | None = None,
 ) -> int:
-    """Send everything, the oldest runs first; how many items were taken.
+    """Send everything, the oldest runs first, and return how many items were taken.
 
-    What the target refuses is reported and left out.
+    Items that the target rejects are reported and left out.
     """
     count = 0
     last: dict[Key, bytes] = {}

@@ -1,6 +1,6 @@
-"""Moving events out of the store into a table partitioned by the day of their receipt.
+"""Move events out of the store into a table partitioned by the day of their receipt.
 
-Parquet, Delta or Iceberg.
+The table is Parquet, Delta or Iceberg.
 
 Each batch reaches the target once, whenever the archiver is killed. A Parquet file bears the
 batch's name; a commit to Delta or Iceberg bears its id and is not made twice.

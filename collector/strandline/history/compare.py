@@ -37,9 +37,9 @@ Row = tuple[Any, ...]
 
 
 def differences(engine: Engine, other: Engine) -> dict[str, int]:
-    """Return how many rows of each table are in one store only, or differ.
+    """Return how many rows of each table differ or are in one store only.
 
-    Tables that are equal are left out.
+    Equal tables are left out.
     """
     with reading(engine).connect() as first, reading(other).connect() as second:
         counts = {name: _differing(name, first, second) for name in TABLES}

@@ -1,6 +1,6 @@
 """Events as rows of the store's tables, made and folded anywhere in any order.
 
-What Spark's Python workers run.
+Spark's Python workers run this.
 
 The rules are those of the live collector (`core/changes`): an event becomes changes, changes become
 rows, and rows of one key are folded by the declarations in `core/changes/rows.FOLDS`. Folding is

@@ -1,6 +1,6 @@
 """The Spark session of a command.
 
-Whatever spark-submit or the conf says, else this machine's cores.
+The conf of spark-submit wins; by default Spark runs on this machine's cores.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def spark_session(options: Namespace) -> Iterator[SparkSession]:
     """Yield a session with the conf of the command line, and stop it afterwards.
 
-    One that is there already is taken, and stays.
+    A session that exists already is used, and stays open.
 
     Raises SettingsError where Spark is missing, or an entry of the conf is none.
     """

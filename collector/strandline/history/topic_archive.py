@@ -1,6 +1,6 @@
-"""From the topic straight into an archive, with Spark Structured Streaming.
+"""Archive a topic directly, with Spark Structured Streaming.
 
-For topics that no store shall hold in full.
+It is for topics that no store should hold in full.
 
 Secrets are taken out by the collector's own rules before anything is written. Each micro-batch
 reaches the archive once: Spark's file, Delta and Iceberg sinks remember its number. What is no

@@ -1,6 +1,6 @@
-"""Taking the events of another catalog into the store, a batch a transaction.
+"""Store the events of another catalog, a batch a transaction.
 
-How far an import is stands in the store.
+The store remembers how far an import has come.
 """
 
 import json

@@ -93,9 +93,9 @@ def _sample_groups(model: Model, gauges: StoreGauges, now: float) -> None:
 
 
 def _group(model: Model, name: str, now: float) -> tuple[int, float]:
-    """Return the strong barrier of a group (0.
+    """Return a group's strong barrier, and the age of the first barrier that a table lacks.
 
-    None), and the age of the first barrier that one of its tables lacks.
+    The strong barrier is 0 if there is none; the age is None if no table lacks one.
     """
     tables = [
         table for table, of in model.group_of.items() if of == name and model.is_tracked(table)

@@ -1,7 +1,6 @@
-"""Takes dead letters again: after an update, what was no event to an older version may be one.
+"""Take dead letters again after an update, and unread events at each start.
 
-And events that a fault of ours kept from being read, at each start: the program may be one without
-that fault.
+A newer version may understand what an older one did not; unread events failed by a fault of ours.
 """
 
 from collections import Counter

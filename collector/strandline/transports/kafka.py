@@ -132,7 +132,7 @@ class Consumer:
     def _follow_assignment(self, kafka: KafkaConsumer) -> Collection[TopicPartition]:
         """Release what was taken from us, claim what is newly ours, and return that.
 
-        Reading goes on where the store says.
+        Reading continues at the store's offsets.
         """
         revoked, assigned = self._listener.news()
         if revoked:
@@ -197,9 +197,9 @@ class Consumer:
         return working.result()
 
     def _look_behind(self, kafka: KafkaConsumer) -> None:
-        """Claim partitions again that are shorter than what was taken of them.
+        """Claim partitions again that are shorter than the stored offset.
 
-        Their topic was made anew, or cut off.
+        Their topic was recreated or truncated.
         """
         for partition, offset in self._holdings.positions().items():
             with gone_elsewhere():
@@ -207,10 +207,7 @@ class Consumer:
                     self._listener.on_partitions_assigned([partition])
 
     def _start_over(self, kafka: KafkaConsumer, error: FencedError) -> None:
-        """Note that another consumer owns our partitions.
-
-        Forget everything and join the group again.
-        """
+        """Forget everything and join the group again; another consumer owns our partitions."""
         self._log.warning("fenced", reason=str(error))
         self._metrics.lease_losses.inc()
         self._holdings.forget()

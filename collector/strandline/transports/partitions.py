@@ -98,9 +98,9 @@ class Holdings:
         return {partition: self._held[partition].next_offset for partition in bounds}
 
     def _wait_for_release(self, partitions: Iterable[TopicPartition]) -> None:
-        """Give whoever had the partitions time to finish its batch and leave in good order.
+        """Give the former owner of the partitions time to finish its batch and leave in good order.
 
-        Else it would seem to have died.
+        Otherwise it would seem to have died.
 
         The group gives partitions on before that: its members only note what is taken from them.
         """
@@ -160,9 +160,9 @@ class Holdings:
             yield connection
 
     def _bear(self, seconds: float, error: DBAPIError) -> None:
-        """Wait for a store that cannot be written just now, unless it is stopped.
+        """Wait for a store that cannot be written just now, unless stopped.
 
-        Then leave everything as it is stored.
+        If stopped, leave everything as it is stored.
 
         What waiting does not mend is raised: more programs than one write here, and one of them may
         be too old.
@@ -198,7 +198,7 @@ class Holdings:
         self._batches.forget()
 
     def batch_of(self, records: Mapping[TopicPartition, Sequence[Any]]) -> Batch:
-        """The records that are the next ones of a partition of ours.
+        """Return the records that come next in our partitions.
 
         All others come again, or came already.
         """
@@ -217,7 +217,7 @@ class Holdings:
     def write(self, batch: Batch) -> list[Outcome]:
         """Store the batch and move the offsets, in one transaction.
 
-        FencedError if a partition is not ours.
+        Raises FencedError if a partition is not ours.
 
         A batch of several parts has a transaction for each: `committed` has the outcomes of those
         that went through.
@@ -229,9 +229,9 @@ class Holdings:
         return outcomes
 
     def _parts(self, batch: Batch) -> Iterator[Batch]:
-        """The batch as a whole, but for suspected records.
+        """Return the batch as one part, and suspected records as parts of their own.
 
-        Each of those alone, marked while it is taken.
+        A suspected record is marked while it is taken.
         """
         trusted: dict[TopicPartition, Sequence[Record]] = {}
         for partition, records in batch.items():
@@ -246,7 +246,7 @@ class Holdings:
     def _write_settled(self, part: Batch) -> list[Outcome]:
         """Write a part until it is certainly committed, and return its outcomes.
 
-        However often the database goes away meanwhile.
+        It outlasts any loss of the database.
         """
         for wait in _waits():
             try:
@@ -301,7 +301,7 @@ class Holdings:
                 holding.suspected_until = 0
 
     def _settle(self, part: Batch, uncertain: list[Outcome]) -> list[Outcome] | None:
-        """These outcomes if the store has the part after all, None if it has not.
+        """Return these outcomes if the store has the part after all, else None.
 
         The stored offsets decide.
         """
@@ -330,10 +330,7 @@ class Holdings:
         raise FencedError(lost.topic, lost.partition)
 
     def _isolate(self, part: Batch, error: Exception) -> list[Outcome]:
-        """A part failed for a reason of its own.
-
-        Its halves, down to the one record that is to blame.
-        """
+        """Split a part that failed for a reason of its own, down to the one record to blame."""
         if self._stopped(0):
             raise StrandlineError(
                 "stopped while searching for records that cannot be stored; they are consumed again"
@@ -349,9 +346,9 @@ class Holdings:
         return [outcome for half in halves for outcome in self._write_settled(half)]
 
     def _set_aside(self, part: Batch, error: Exception) -> list[Outcome]:
-        """Bury the one record of a part where the database refuses it.
+        """Make the one record of a part a dead letter if the database rejects it.
 
-        A fault of ours makes no dead letter of it.
+        A fault of ours makes no dead letter.
         """
         if not isinstance(error, DBAPIError):
             self._bugs(error)
@@ -381,7 +378,7 @@ class Holdings:
     def _bury(self, part: Batch, reason: str) -> list[Outcome]:
         """Make the one record of a part a dead letter.
 
-        TooManyDeadLettersError where that is one too many.
+        Raises TooManyDeadLettersError if that is one too many.
         """
         return self._put(
             part, "dead", lambda connection, record: keep_dead(connection, record, reason)
@@ -410,9 +407,9 @@ class Holdings:
 
 
 def portions(batch: Batch) -> Iterator[Batch]:
-    """The batch in parts of so many bytes that one can be read and stored in little memory.
+    """Split the batch into parts small enough to be read and stored in little memory.
 
-    A larger record is a part.
+    A larger record is a part of its own.
     """
     part: dict[TopicPartition, list[Record]] = {}
     size = 0

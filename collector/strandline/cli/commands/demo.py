@@ -142,9 +142,9 @@ def play(
 
 
 def fetch(bank: Bank, jars: str, what: str) -> str:
-    """Fetch a set of jars, saying so when it takes a while.
+    """Fetch a set of jars and return them as `spark.jars` takes them.
 
-    Give them as `spark.jars` takes them.
+    A line is printed if that takes a while.
     """
     if not (bank.cache / "jars" / jars).exists():
         demo_report.say(f"fetching {what} (once)")

@@ -1,6 +1,6 @@
 """`strandline import --from marquez URL | --from datahub FILE`.
 
-What another catalog holds, taken over as events.
+The content of the other catalog is stored as events.
 """
 
 import sys

@@ -190,10 +190,10 @@ def _as_text(
 
 
 def _starts(answer: Json, requested: int) -> list[str]:
-    """Return what the trees start from.
+    """Return the roots of the trees.
 
-    Where one name was asked for under which another job told of itself (stock Spark's micro-batches
-    do for their query), that job.
+    A job may have been asked for by a name under which another job reported itself (stock Spark's
+    micro-batches do); then that other job is the root.
     """
     starts = [node["id"] for node in answer["nodes"] if node["distance"] == 0]
     if requested > 1:

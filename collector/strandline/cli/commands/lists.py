@@ -1,6 +1,6 @@
-"""`strandline jobs`, `datasets` and `runs`: what there is, by state, time and namespace; `search`.
+"""`strandline jobs`, `datasets`, `runs` and `search`.
 
-By a part of whatever text.
+The first three list by state, time and namespace; the last finds any part of a text.
 
 Asked of the database, or with --url of a running collector.
 """

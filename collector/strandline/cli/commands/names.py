@@ -1,6 +1,6 @@
-"""`strandline names`: names that are one dataset or job; strip parts of paths, or join names.
+"""`strandline names`: join names of one dataset or job, or strip parts of paths.
 
-Tried first, then applied.
+A change is printed first, and applied with --apply.
 """
 
 import re

@@ -1,7 +1,5 @@
 """`strandline impact`, `paths`, `changes` and `namespaces`.
 
-Impact, paths, changes, and which namespaces feed which.
-
 Asked of the database, or with --url of a running collector. `impact` ends as diff does, so that a
 CI job may ask it: 0 nothing depends on it, 1 something does, 2 it could not be answered.
 """

@@ -271,9 +271,9 @@ def _consume(consumer: Consumer, log: FilteringBoundLogger, stopping: threading.
 
 
 def _take_unread(engine: Engine, log: FilteringBoundLogger) -> None:
-    """Take again what a program before this one could not read.
+    """Read the unread events of an earlier program again.
 
-    If the database is away, the next start does.
+    If the database is away, the next start does it.
     """
     try:
         counts = take_unread(engine, Bugs(log))

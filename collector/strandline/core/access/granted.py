@@ -45,9 +45,9 @@ class Access:
         )
 
     def for_scope(self, scope: str) -> "Access":
-        """Return the part that counts for an operation of this scope.
+        """Return the part of the rights that counts for an operation of this scope.
 
-        The namespaces that this scope was granted for.
+        It is the namespaces for which the scope was granted.
         """
         if not self.parts:
             return self

@@ -320,9 +320,9 @@ class BarrierSeen(NamedTuple):
 
 
 class SnapshotSeen(NamedTuple):
-    """A table has a snapshot. aside: whether main does not have it (`snapshot_claims`); None.
+    """A table has a snapshot.
 
-    Nobody says.
+    `aside` says that main does not have the snapshot (see `snapshot_claims`); None if nobody says.
     """
 
     dataset_id: int

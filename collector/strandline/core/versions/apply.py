@@ -86,9 +86,9 @@ def _was_only_silent(place: GroupJob, fact: facts.RunStarted) -> bool:
 
 
 def _place_of(model: Model, fact: facts.RunStarted) -> GroupJob | None:
-    """The job's place, made when the job is a tracked one.
+    """Return the job's place, made if the job is a tracked one.
 
-    None for jobs that are not, and for runs of before.
+    None for other jobs, and for runs from before a retirement.
     """
     retired = model.retired.get(fact.job)
     if retired is not None and (fact.run in retired.runs or fact.at <= retired.at):
@@ -118,9 +118,9 @@ def _new_place(model: Model, fact: facts.RunStarted) -> GroupJob | None:
 
 
 def inferred_group(model: Model, fact: facts.RunStarted | facts.JobRegistered) -> str:
-    """The group of a job that names none.
+    """Return the group of a job that names none.
 
-    That of its sources, else of its sinks, else one of its own.
+    It is the group of its sources, else of its sinks, else one of its own.
     """
     registration = model.registered.get(fact.job)
     reads, writes = list(fact.reads), list(fact.writes)
@@ -158,7 +158,7 @@ def _link(model: Model, place: GroupJob) -> None:
 def _own(model: Model, table: Table, place: GroupJob) -> None:
     """Give a table the group of its writer.
 
-    Another writer elsewhere makes it contested, not moved.
+    A writer of another group makes the table contested and does not move it.
 
     What batch jobs make of tables outside is as untracked as these.
     """

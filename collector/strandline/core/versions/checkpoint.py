@@ -1,6 +1,4 @@
-"""The three answers that a job gets before a checkpoint (FLIP-276): PROCEED, CHECKPOINT, ABORT.
-
-And how a job starts up.
+"""The three answers before a checkpoint (FLIP-276), PROCEED, CHECKPOINT, ABORT, and start-up.
 
 The answer holds for the whole micro-batch: all sources of one query stop at the same barrier.
 """
@@ -63,9 +61,9 @@ def next_common(
     overdue: Collection[int] = frozenset(),
     most: int | None = FEW,
 ) -> int | None:
-    """Min { b > position : b in all of `histories`, not overdue }, or None.
+    """Return min { b > position : b in all of `histories`, not overdue }, or None.
 
-    The greatest of more than `most` of them.
+    If there are more than `most` of them, return the greatest.
 
     Where all that there is was overdue the newest counts: somebody far behind gets on by one step.
     """
@@ -112,9 +110,9 @@ def _is_shared(model: Model, table: Table) -> bool:
 def _consumed(
     model: Model, sources: set[Table], others: set[Job], barrier: int
 ) -> dict[Table, str] | None:
-    """The snapshots of all `sources` at a barrier, as completed or as others read them.
+    """Return the snapshots of all `sources` at a barrier, as completed or as others read them.
 
-    None when one is not known.
+    None if one of them is not known.
     """
     snapshots: dict[Table, str] = {}
     for other in sorted(others):

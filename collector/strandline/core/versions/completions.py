@@ -52,7 +52,7 @@ class Completion(msgspec.Struct, frozen=True, gc=False):
 class Completions:
     """done(T): the barriers that a table completed, with the last snapshot that carries each.
 
-    Those of long ago are forgotten.
+    Old barriers are forgotten.
 
     `earlier`: the other snapshots that carry a barrier, in commit order; few barriers have such.
     `carried`: the barriers that each snapshot carries. `withheld`: what was stated and other facts
@@ -175,9 +175,9 @@ class Completions:
         self.forgotten = min(self.forgotten, barrier + 1)  # what comes after it is done anew
 
     def forget(self, before: int, least: int) -> None:
-        """Forget the barriers before one, but for the last `least`.
+        """Forget the barriers before one, except the last `least`.
 
-        Nobody asks for them any more.
+        No question needs them any more.
         """
         place = max(0, min(bisect_left(self.order, before), len(self.order) - least))
         for barrier in self.order[:place]:

@@ -1,6 +1,4 @@
-"""End-to-end delay of a table at a barrier, split into the parts that jobs spent and waited.
-
-And how stale it is now.
+"""The delay of a table at a barrier, split into waiting and work of each job, and its lag.
 
 delay(T, b) = commit(T, b) - birth(b). Walked back along the input that came last, the parts sum to
 the delay exactly. Clocks differ: a commit before its inputs' commits counts as at the latest of

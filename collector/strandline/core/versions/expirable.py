@@ -170,9 +170,9 @@ def _place_pin(model: Model, table: Table, place: GroupJob) -> Pin:
 
 
 def main_ancestry(parents: Mapping[str, str], head: str) -> tuple[list[str], list[str]]:
-    """(the ancestors of `head` oldest first with itself, all other snapshots).
+    """Return the ancestors of `head`, oldest first and with itself, and all other snapshots.
 
-    The parent of a first one is empty.
+    The first ancestor has an empty parent.
     """
     line: list[str] = []
     at = head

@@ -1,6 +1,6 @@
 """Events in the life of jobs, tables and barriers, as frozen facts.
 
-And the barriers that one table completed.
+Also the barriers that one table completed.
 
 A fact is what was seen or decided, never what follows from it: versions.py folds facts into a
 model. Times are seconds since 1970. Names are (namespace, name); a snapshot id is a string, for ids
@@ -100,9 +100,9 @@ class JobRegistered(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunStarted(msgspec.Struct, frozen=True, gc=False):
-    """A run of a job really runs, with the tables that its events named so far; `seen`.
+    """A run of a job was seen running, with the tables that its events named so far.
 
-    When it was last heard of.
+    `seen` is when it was last heard of.
 
     `batch`: its job type says that it is no stream.
     """
@@ -156,10 +156,7 @@ class RunEnded(msgspec.Struct, frozen=True, gc=False):
 
 
 class JobRetired(msgspec.Struct, frozen=True, gc=False):
-    """A job gave up its place.
-
-    By /unregister, `strandline retire`, or because it did not come back in time.
-    """
+    """A job gave up its place: by /unregister, `strandline retire`, or staying away too long."""
 
     job: Job
     at: float
@@ -167,9 +164,9 @@ class JobRetired(msgspec.Struct, frozen=True, gc=False):
 
 
 class JobPlaced(msgspec.Struct, frozen=True, gc=False):
-    """Start-up rows: a new job starts from these snapshots of its sources.
+    """A new job starts from these snapshots of its sources (start-up rows).
 
-    At `barrier` when they are of one.
+    `barrier` is theirs, if they share one.
     """
 
     job: Job
@@ -191,9 +188,9 @@ class RolledBack(msgspec.Struct, frozen=True, gc=False):
 
 
 class TableFound(msgspec.Struct, frozen=True, gc=False):
-    """The name of a table that was registered before any event named it.
+    """A registered table got its name.
 
-    It was registered by catalog, database and table.
+    It was registered by catalog, database and table before any event named it.
     """
 
     announced: Table

@@ -29,9 +29,9 @@ class Tables:
         return self.reads.issuperset(reads) and self.writes.issuperset(writes)
 
     def __or__(self, other: "Tables") -> "Tables":
-        """Return all of both; one of the two where it has the other's.
+        """Return the union; if one side contains the other, that side itself.
 
-        There are many of them, and most are alike.
+        There are many such values and most are alike, so this saves memory.
         """
         if self.has(other.reads, other.writes):
             return self
@@ -141,9 +141,9 @@ class GroupJob:
         self.last_tables = ((), ())
 
     def repeats(self, fact: BarrierCommitted, tables: ReadAndWritten) -> bool:
-        """Return whether a commit says no more of job and run than the one before it.
+        """Return whether a commit adds nothing to the job and run of the one before it.
 
-        Nearly all say the same.
+        Nearly all commits do not.
         """
         same = fact.run == self.run and tables == self.last_tables and fact.started >= self.since
         return same and not (self.inferred and fact.group not in (None, self.group))

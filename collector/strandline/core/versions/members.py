@@ -32,7 +32,7 @@ def tables_changed(model: Model, tables: Iterable[Table], jobs: Iterable[Job] = 
 def pipeline(model: Model, tables: Iterable[Table], barrier: int) -> tuple[set[Table], int | None]:
     """Return all tables that members connect with `tables` at a barrier.
 
-    With the greatest barrier from which on one of these members counts; None where there is none.
+    The second value is the greatest barrier from which one of these members counts, or None.
     """
     connected = set(tables)
     waiting = list(connected)

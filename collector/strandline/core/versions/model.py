@@ -1,6 +1,4 @@
-"""The model of consistent versions.
-
-Jobs with places, tables with completed barriers, groups.
+"""The model of consistent versions: jobs with places, tables with completed barriers, groups.
 
 It holds what the facts so far came to: apply.py applies a fact, strong_weak.py and its neighbours
 answer. The same facts in the same order give the same model, on every server.
@@ -65,7 +63,7 @@ class Group:
     def overdue(self, timeout: float | None, now: float) -> set[int]:
         """Return the barriers that are older than the timeout.
 
-        What is done of them is not overdue.
+        For a table that completed one of them, that one is not overdue.
         """
         if timeout is None:
             return set()
@@ -162,9 +160,9 @@ class Model:
         return self.groups.get(self.group_of[table]) if table in self.group_of else None
 
     def writer(self, table: Table) -> Job | None:
-        """The tracked job that writes `table`: of batch jobs that share it the first by name.
+        """Return the tracked job that writes `table`; of several batch jobs, the first by name.
 
-        None where several contend.
+        None if several jobs contend.
         """
         writers = self.writers.get(table, ())
         if len(writers) < 2:
@@ -173,9 +171,9 @@ class Model:
         return min(counted) if len(counted) == 1 or self.is_shared(table) else None
 
     def counted_writers(self, table: Table) -> set[Job]:
-        """The jobs whose commits count.
+        """Return the jobs whose commits count.
 
-        Streams before batch jobs, whose commits are backfills then.
+        Streams come first; commits of batch jobs beside them are backfills.
         """
         writers = self.writers.get(table, set())
         return {job for job in writers if not self.places[job].batch} or writers
@@ -203,9 +201,9 @@ class Model:
         return bool(writers) and all(self.places[job].batch for job in writers)
 
     def has_barriers(self, table: Table) -> bool:
-        """Return true if the table completed a barrier.
+        """Return whether the table completed a barrier.
 
-        An untracked one keeps those that it has.
+        An untracked table keeps those that it has.
         """
         return table in self.group_of and bool(self.done[table].order)
 

@@ -40,9 +40,9 @@ def forget(model: Model, group: Group) -> None:
 
 
 def _needed(model: Model, group: Group, tables: list[Table]) -> int | None:
-    """The oldest barrier at which somebody is, or that all tables have.
+    """Return the oldest barrier that a job stands at, or that all tables have.
 
-    None when somebody may need them all.
+    None if a job may need them all.
 
     A weak answer may be over any of the tables, those that join too. A job that states no barriers
     needs none of them.

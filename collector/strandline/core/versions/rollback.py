@@ -23,9 +23,9 @@ from strandline.errors import RefusedError
 
 @dataclass(frozen=True, slots=True)
 class RollbackStep:
-    """One thing to do.
+    """A step of a plan.
 
-    Where `after` holds already it is done; it must not begin before `before` holds.
+    It is done once `after` holds, and must not begin before `before` holds.
     """
 
     action: str

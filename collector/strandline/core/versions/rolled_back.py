@@ -32,9 +32,9 @@ def _newest_written(model: Model, place: GroupJob) -> int | None:
 
 
 def _runs_over(model: Model, table: Table) -> set[str]:
-    """The runs of the table's writer that ended or were taken over.
+    """Return the runs of the table's writer that ended or were taken over.
 
-    One that was only lost may still run.
+    A run that was only lost may still run.
     """
     over: set[str] = set()
     for job in model.writers.get(table, ()):

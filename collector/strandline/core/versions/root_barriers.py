@@ -39,9 +39,9 @@ def single_roots(model: Model) -> list[SingleRoot]:
 
 
 def cut_each_commit(root: SingleRoot, line: Sequence[str], now: float) -> list[RootsCut]:
-    """The barriers of a base table's commits after its last one; `line`.
+    """Return the barriers of a base table's commits after its last one.
 
-    Its main ancestry, oldest first.
+    `line` is the table's main ancestry, oldest first.
     """
     new = line[line.index(root.last) + 1 :] if root.last in line else line
     return [
@@ -65,9 +65,9 @@ def to_cut(model: Model, interval: float, now: float) -> list[Group]:
 def cut_through(
     model: Model, group: Group, heads: Mapping[Table, str], now: float
 ) -> list[RootsCut]:
-    """The next barrier of a group, through the newest snapshot of each base table.
+    """Return the next barrier of a group, through the newest snapshot of each base table.
 
-    None while one has no snapshot, or none a new one.
+    None if a base table has no snapshot, or none of them has a new one.
 
     heads: of its base tables that have a snapshot, and maybe of tables of other groups.
     """

@@ -1,6 +1,6 @@
-"""Aspects of DataHub's entities, of what Strandline knows of jobs, runs and datasets.
+"""Aspects of DataHub's entities for jobs, runs and datasets.
 
-Each a plain JSON value.
+Each is a plain JSON value.
 """
 
 from collections import defaultdict

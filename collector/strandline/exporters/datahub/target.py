@@ -215,9 +215,9 @@ def _valued(value: Any) -> dict[str, Any]:
 
 
 def _apart(proposals: Sequence[Proposal]) -> Iterator[list[Proposal]]:
-    """Two proposals for one urn go in two requests.
+    """Return the proposals in requests, so that no request has two for one urn.
 
-    Within one, their order would be nobody's promise.
+    DataHub promises no order within a request.
     """
     batch: list[Proposal] = []
     for proposal in proposals:

@@ -67,9 +67,9 @@ def _names(connection: Connection, rows: Any) -> list[Answer]:
 
 
 def job_detail(connection: Connection, job: Node, now: int) -> Answer:
-    """A job with its latest run, the runs below that, and its group.
+    """Return a job with its latest run, the runs below that, and its group.
 
-    Of a streaming query how far it is.
+    A streaming query also says how far it is.
     """
     newest = latest_run_answers(connection, [job.id], now).get(job.id)
     run = newest_run_ids(connection, [job.id]).get(job.id)

@@ -69,9 +69,9 @@ class Filter:
         return self._holds(run.since, run.until if run.state in ENDED else None)
 
     def spans(self, first: int | None, last: int | None) -> bool:
-        """Return whether something that events report from `first` to `last` is of the span.
+        """Return whether something reported from `first` to `last` lies in the span.
 
-        It is not, if none does.
+        It does not if no event reported it.
         """
         return not self.has_span or (last is not None and self._holds(first, last))
 

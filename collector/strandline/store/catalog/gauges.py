@@ -1,6 +1,6 @@
-"""The store in numbers, for whoever watches it: runs, letters, size, age.
+"""The store in numbers, for metrics: runs, letters, size, age.
 
-Cheap enough to be asked twice a minute.
+It is cheap enough to be asked twice a minute.
 """
 
 from dataclasses import dataclass
@@ -35,9 +35,9 @@ class RunCounts:
 
 @dataclass(frozen=True, slots=True)
 class StoreSize:
-    """The size of the whole database in bytes.
+    """The size and age of the store.
 
-    Moments in microseconds, None without any event.
+    Moments are in microseconds; without events they are None.
     """
 
     database_bytes: int

@@ -51,9 +51,9 @@ def columns_of(connection: Connection, table: str, *, history: bool) -> list[str
 
 
 def rows_of(connection: Connection, table: str, *, history: bool) -> Iterator[dict[str, Any]]:
-    """The rows of the table in their order; data lineage is a record, so its history is itself.
+    """Return the rows of the table in their order.
 
-    Ids are text.
+    Data lineage is a record, so its history is the table itself. Ids are text.
     """
     places = range(1, len(columns_of(connection, table, history=history)) + 1)
     query = f"{_query(table, history=history)} ORDER BY {', '.join(map(str, places))}"

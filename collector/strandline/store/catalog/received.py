@@ -160,7 +160,7 @@ class Matcher:
 def event_is_seen(event: Event, access: Access) -> bool:
     """Return whether an event is in a namespace of the key.
 
-    That of its job, or of its dataset where it has no job.
+    The job's namespace counts, or the dataset's if the event has no job.
     """
     about = event.job or event.dataset
     return access.everything or (about is not None and access.allows(about.namespace))

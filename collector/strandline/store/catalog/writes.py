@@ -143,7 +143,7 @@ def _writes_by(ids: Iterable[int]) -> Select[Any]:
 def heard_by(connection: Connection, ids: Collection[int], moment: int) -> dict[int, int]:
     """Return when a run was last heard to read or write each of these datasets by then.
 
-    One that was under way is at the moment.
+    For a run that was under way, that is the moment itself.
     """
     query = select(named.c.canonical_id, func.max(_heard_at())).select_from(_touched())
     query = query.where(*_begun(ids)).group_by(named.c.canonical_id)

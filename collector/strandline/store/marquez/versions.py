@@ -126,7 +126,7 @@ def stated_facets(
 ) -> dict[str, Mapping[str, Any]]:
     """Return the facets of the dataset in the last event of each version's run.
 
-    By the version's id, where it is a batch run's.
+    The keys are ids of versions; only versions made by batch runs have one.
     """
     by_run = {version.run: version for version in versions if version.run is not None}
     last = (

@@ -241,7 +241,7 @@ def _only_reading(
 ) -> dict[int, Answer]:
     """Return the jobs that read these tables and write nothing.
 
-    No walk through columns comes by them.
+    A walk through columns does not reach them.
     """
     distances = {id_: table["distance"] for id_, table in tables.items()}
     within = [id_ for id_, distance in distances.items() if depth is None or distance < depth]

@@ -250,9 +250,9 @@ def _read(body: bytes) -> Event | None:
 
 
 def _events(moment: int, most: int) -> Select[Any]:
-    """Events of the time before a moment, by the newest received first.
+    """Return events from before a moment, by the newest received first.
 
-    One row more than is looked into.
+    There is one row more than will be read.
     """
     by_then = select(raw_events).where(raw_events.c.event_time <= moment)
     return by_then.order_by(raw_events.c.received_at.desc(), raw_events.c.hash.desc()).limit(

@@ -51,9 +51,9 @@ def paths_between(connection: Connection, way: Way) -> Answer:
 def selected_paths(
     connection: Connection, answer: Answer, last: Node, selection: Selection
 ) -> Answer:
-    """The answer with the nodes that are selected, and both ends.
+    """Return the answer with the selected nodes and both ends.
 
-    The shortest way without those that are hidden.
+    The shortest way leaves out hidden nodes.
     """
     ends = [
         node["id"]

@@ -1,6 +1,6 @@
-"""The runs that made what a run read, and those that made what they read, as a graph of runs.
+"""The runs that made what a run read, the runs that made what they read, and so on.
 
-Now, or as it was.
+The graph is today's, or that of a past moment.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

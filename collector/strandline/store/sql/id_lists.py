@@ -81,9 +81,9 @@ def among(column: ColumnElement[One], values: Iterable[One]) -> ColumnElement[bo
 
 
 def among_given(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
-    """Return the same for a list that comes as the statement's parameter of this name.
+    """Return the same for a list that is the statement's parameter of this name.
 
-    The statement can be built once.
+    So the statement can be built once.
     """
     return _Among(column, bindparam(name, type_=_list_type(column)))
 

@@ -1,4 +1,1 @@
-"""The log of facts that the model of versions is folded from.
-
-And what answers need of the store.
-"""
+"""The log of facts that the model of versions is folded from, and what answers read."""

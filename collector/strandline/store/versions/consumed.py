@@ -1,6 +1,6 @@
-"""The inputs and outputs of a micro-batch or a batch run, as its commit in the log of facts.
+"""The inputs and outputs of a micro-batch or batch run, as its commit in the log of facts.
 
-Which ids are certain, and of what.
+It says which ids are certain.
 
 A stream's commit is found by its barrier facet. A batch run has none of its own: it commits when it
 completes, if it is of a group and its snapshots are proven.
@@ -88,7 +88,7 @@ class StartedRun:
 def uses_of(connection: Connection, marks: Marks) -> dict[tuple[int, int], list[Any]]:
     """Return the snapshots that each run read and made, by barrier (0: none).
 
-    Of each table the surest that events say.
+    For each table the most certain one counts.
     """
     uses: dict[tuple[int, int], list[Any]] = {}
     rows = connection.execute(_used_snapshots(), {"marks": json.dumps(marks)}).all()

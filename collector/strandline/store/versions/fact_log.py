@@ -1,6 +1,4 @@
-"""The log of facts: written under one lock, read in one order.
-
-And the news of ingest that becomes facts.
+"""The log of facts, written under one lock and read in one order, and the news that becomes facts.
 
 `mark` runs inside the ingest transaction and only says where to look. So a fact is seen by the
 first server that looks after the commit, once, whatever the order in which transactions end.
@@ -333,9 +331,9 @@ def has_news(connection: Connection) -> bool:
 
 
 def lock_head(connection: Connection) -> int:
-    """Take the lock that gives out numbers; the number of the last fact.
+    """Take the lock that gives out numbers, and return the number of the last fact.
 
-    (SQLite's writers have one lock anyway.)
+    SQLite's writers have one lock anyway.
     """
     head = select(numbers.c.seq).where(numbers.c.name == VERSION_FACTS)
     return int(connection.execute(head.with_for_update()).scalar_one())
@@ -388,9 +386,9 @@ def _facts() -> Select[int, str, bytes]:
 
 
 def take_news(connection: Connection) -> list[VersionNews]:
-    """The oldest news, taken away.
+    """Remove and return the oldest news.
 
-    With the lock, and in the transaction that makes facts of them.
+    The caller holds the lock, in the transaction that makes facts of them.
     """
     rows = connection.execute(select(version_news).order_by(version_news.c.id).limit(AT_ONCE))
     updates = [VersionNews(row.id, row.kind, row.entity_id, row.barrier) for row in rows]
@@ -407,7 +405,7 @@ def _taken() -> Delete:
 def manage(connection: Connection, jobs: Collection[Job]) -> None:
     """Look at every run of these jobs from now on.
 
-    Of those that are new, look at all that is known.
+    For new jobs, look at all that is known.
     """
     ids = {id_of("job", *job) for job in jobs}
     if not ids:
@@ -440,7 +438,7 @@ def _all_of(connection: Connection, job: int) -> list[tuple[int, int]]:
 def mark_roots(connection: Connection, group: str, roots: Sequence[Table]) -> None:
     """Let the snapshots of a group's base tables become barriers.
 
-    Those that are known already come first.
+    Known snapshots come first.
     """
     for root in roots:
         ids = set(

@@ -39,9 +39,9 @@ _BARRIER, _OFFSET = msgspec.json.Decoder(_Barrier), msgspec.json.Decoder(_Offset
 def initial_pins(
     connection: Connection, jobs: Collection[Job], called: Callable[[Job], str] = _name
 ) -> list[Pin]:
-    """The snapshots, of whichever tables, with which the newest query of each job began; called.
+    """Return the snapshots, of any table, with which the newest query of each job began.
 
-    How words call a job.
+    `called` is how messages name a job.
     """
     return [
         Pin(

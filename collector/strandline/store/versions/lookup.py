@@ -66,7 +66,7 @@ def _all_names() -> Select[Any]:
 
 
 def table_at(connection: Connection, model: Model, place: TableName) -> Table:
-    """The one table at a place, or a NotFoundError with candidates."""
+    """Return the table at a place, or raise a NotFoundError with candidates."""
     node = dataset_at(connection, place)
     return known_name(connection, model, (node.namespace, node.name))
 

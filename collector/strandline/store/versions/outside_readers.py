@@ -88,9 +88,10 @@ def outside_of(
 
 
 class _Run(NamedTuple):
-    """A run that read the table. part: of a stream (it is one, or a micro-batch of one); sure.
+    """A run that read the table.
 
-    What it read is committed.
+    `part` says that it is a stream or one of its micro-batches; `sure`, that what it read is
+    committed.
     """
 
     id: int
@@ -101,9 +102,9 @@ class _Run(NamedTuple):
 
 
 class _Reader(NamedTuple):
-    """A job that reads the table.
+    """A job that reads the table, with its reading runs by owner and the owners' states.
 
-    Its runs that did by their owners, the newest first, and the owners' states.
+    The newest run comes first.
     """
 
     job: Job
@@ -131,10 +132,7 @@ class _Reader(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """Of which table it is asked: the ids of its names, and since when it is this one.
-
-    Of which readers, and when.
-    """
+    """A question: a table (its names, and since when they mean it), its readers, the moment."""
 
     connection: Connection
     names: Sequence[int]
@@ -157,9 +155,9 @@ class _Asked(NamedTuple):
 
 
 def _of_one_read(row: Row[Any]) -> tuple[int, int]:
-    """Return the key that reads of one step share: the barrier.
+    """Return the key that the reads of one step share: the barrier.
 
-    Without one they are as old as each other.
+    Reads without a barrier are equally old.
     """
     return row.told_barrier, row.at if row.told_barrier == 0 else 0
 

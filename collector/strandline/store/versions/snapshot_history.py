@@ -1,6 +1,7 @@
 """The snapshots of tables as events report them.
 
-Their main ancestry, the newest one, and what a base table got since its last cut.
+For each table: the main ancestry, the newest snapshot, and what a base table got since its last
+barrier.
 
 A snapshot that only another branch has, or none (a staged one), is no version of the table: it is
 neither newest nor of the main ancestry. It becomes one if a snapshot there was committed on top of
@@ -127,7 +128,7 @@ def _lines(connection: Connection, which: ColumnElement[bool]) -> tuple[list[str
 def _apart(ids: Iterable[str], places: list[tuple[str, str]]) -> tuple[list[str], list[str]]:
     """Return the snapshots that main may have, and those that it does not have.
 
-    By all that the table's names tell.
+    All reports about the table's names count.
     """
     aside = {id_ for id_, place in places if place} - {
         id_ for id_, place in places if place == str(IN_MAIN)
@@ -138,13 +139,13 @@ def _apart(ids: Iterable[str], places: list[tuple[str, str]]) -> tuple[list[str]
 def _with_parents(
     connection: Connection, which: ColumnElement[bool]
 ) -> tuple[list[str], list[str], list[str]]:
-    """Snapshots, the newest last; the parent of each (empty.
+    """Return snapshots, the newest last, with the parent and whether main has it, as texts.
 
-    None) and whether main has it, as a text (empty: nobody says).
+    An empty parent means none; an empty answer, that nobody says.
 
-    As three long texts: a table may have 100,000, and a row of each takes four times as long. Ids
-    are what a producer says: where one has the sign that stands between them, there are more parts
-    than snapshots.
+    They come as three long texts: a table may have 100,000 snapshots, and a row each would take
+    four times as long. Producers choose the ids: if one contains the separator, there are more
+    parts than snapshots.
     """
     place = func.coalesce(cast(snapshots.c.aside, Text), "").label("place")
     each = select(
