@@ -248,6 +248,14 @@ def test_map_counts_all_tables_and_opens_in_place(hub_tab: Tab) -> None:
     assert "open=" in page.url
     assert page.locator(".node.dataset").count() >= 1
     assert page.locator(".node").count() <= 41
+    page.locator(".node.dataset:has-text('report')").first.dispatch_event("click")
+    hub_tab.settle()
+    name = page.inner_text(".drawer h2 >> nth=0")
+    page.wait_for_selector(".drawer:has-text('No snapshot of it is known')")
+    hub_tab.click(".drawer a:text-is('open')")
+    assert page.inner_text("main h1") == f"lake.shop.{name}"
+    page.go_back()
+    hub_tab.settle()
     hub_tab.click("button:text-is('close all')")
     assert "open=" not in page.url
     assert hub_tab.faults == []
@@ -296,6 +304,11 @@ def test_lines_of_a_dense_map_are_counted_and_appear_with_their_box(
         assert f"{drawn} of 21 lines drawn" in page.inner_text(".hidden-note")
         assert 4 <= drawn <= 7  # each box has one
         page.hover(".node >> nth=0")
+        page.wait_for_function("() => document.querySelectorAll('.edge.on').length === 6")
+        page.mouse.move(0, 0)
+        page.wait_for_function("() => document.querySelectorAll('.edge.on').length === 0")
+        page.focus("svg.graph")
+        page.keyboard.press("ArrowRight")
         page.wait_for_function("() => document.querySelectorAll('.edge.on').length === 6")
 
 

@@ -27,6 +27,7 @@ export function fitted(text, font = SUB_FONT, widest = WIDEST) {
 const databaseOf = (node) => [node.catalog, node.database].filter(Boolean).join(".");
 
 function titleOf(node) {
+  if (node.title) return node.title;
   if (node.type === "dataset" && node.catalog !== undefined) {
     return node.table || node.name.split("/").slice(-2).join("/") || node.name;
   }
@@ -273,7 +274,11 @@ export function neighboursOf(links, id) {
 }
 
 export const labelOf = (box) =>
-  box.kind === "dataset" ? tableName(box.node) : box.kind === "job" ? box.node.name : box.title;
+  box.kind === "dataset" && !box.node.title
+    ? tableName(box.node)
+    : box.kind === "job"
+      ? box.node.name
+      : box.title;
 
 export function mermaid(boxes, links) {
   const ids = new Map(boxes.map((box, i) => [box.id, `n${i}`]));

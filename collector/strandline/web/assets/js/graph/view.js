@@ -139,6 +139,7 @@ function startOf(drawn, window, point = 0) {
 export function View({
   picture,
   placed,
+  isMap,
   selected,
   start,
   on,
@@ -257,7 +258,8 @@ export function View({
       .filter((box) => placed.places[box.id])
       .map((box) => [box.id, { ...box, ...placed.places[box.id] }]),
   );
-  const pointed = at.has(hovered) ? hovered : null;
+  // On a map everything is joined with everything: what is selected is shown like what is pointed at.
+  const pointed = at.has(hovered) ? hovered : isMap && at.has(selected) ? selected : null;
   const lit = pointed ? neighboursOf(picture.links, pointed) : on;
   const isOff = (id) => lit && !lit.has(id);
   const ends = (link, id) => link.source === id || link.target === id;

@@ -43,11 +43,21 @@ const nothingThen = (error) => {
   throw error;
 };
 
+// A table of the map is called by the end of its name; the whole of it is in its id.
+const withWholeName = (node) =>
+  node.type === "dataset"
+    ? {
+        ...node,
+        title: node.name,
+        name: node.id.slice(nodeId("dataset", { ...node, name: "" }).length),
+      }
+    : node;
+
 // Small graphs are drawn with all their tables and jobs, others by place.
 async function loadAll({ under, state, asOf }, signal) {
   const map = await get("/lineage/map", { under, asOf }, signal);
   const isSmall = map.totals.datasets + map.totals.jobs <= WHOLE_UP_TO;
-  if (!isSmall || under.length) return { ...map, isMap: true };
+  if (!isSmall || under.length) return { ...map, nodes: map.nodes.map(withWholeName), isMap: true };
   return get("/graph", { state, asOf, limit: 2500 }, signal);
 }
 
@@ -247,7 +257,8 @@ function Drawn({ known, past, before, params, asked, path }) {
   const shown = (lines) => html`<${Shown} known=${known} past=${asOf ? past : null} whole=${whole}
     asOf=${asOf} depth=${asked.depth} lines=${lines} />`;
   return html`<div class="canvas">
-      <${View} picture=${picture} placed=${placed} selected=${selected} start=${asked.node}
+      <${View} picture=${picture} placed=${placed} isMap=${known.isMap} selected=${selected}
+        start=${asked.node}
         on=${lit} marks=${marks} ghosts=${ghosts} anchor=${anchor.current} onSelect=${select}
           onCentre=${centre} onFold=${known.isMap ? close : null} onKey=${onKey} handle=${handle} />
       <div class="undercanvas">
