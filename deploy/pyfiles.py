@@ -69,7 +69,7 @@ def own_files() -> dict[str, bytes]:
     contents = {}
     for folder, _, names in os.walk(PACKAGE, followlinks=True):
         for name in names:
-            if name.endswith(".py"):
+            if name.endswith((".py", ".java")):  # what the driver compiles goes with it
                 file = Path(folder, name)
                 contents[str(file.relative_to(PACKAGE.parent))] = file.read_bytes()
     return contents

@@ -102,8 +102,8 @@ def activate(context: Any, by_hand: bool = False) -> bool:
                     _LOG.warning("strandline: %s", fault)
                 _begin(context, conf)
         return True
-    except Exception:
-        _LOG.warning("strandline: not active", exc_info=True)
+    except Exception as error:
+        _LOG.warning("strandline: not active: %s", error, exc_info=True)
         return False
 
 

@@ -14,7 +14,7 @@ TARGET = Scope(((1, "name"), (2, "address"), (3, "age")))
 
 
 def attribute(name: str, expr_id: int) -> Node:
-    return Node("AttributeReference", {"name": name, "exprId": {"id": expr_id}}, [])
+    return Node("AttributeReference", {"name": name, "exprId": expr_id}, [])
 
 
 def columns_set(assignments: list[tuple[Node, str]], *, grows: bool = False) -> list[str]:
@@ -22,7 +22,7 @@ def columns_set(assignments: list[tuple[Node, str]], *, grows: bool = False) -> 
     sources = [name for _, name in assignments]
     values = {10 + at: column(Ref(PEOPLE, name, "people")) for at, name in enumerate(sources)}
     inner = Seen(
-        Resolver({}, Memory().recall(), lambda cast: None),
+        Resolver({}, Memory().recall()),
         [TARGET, Scope(tuple((10 + at, name) for at, name in enumerate(sources)), values)],
         {},
     )

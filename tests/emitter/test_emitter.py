@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 from fixtures.emitter.builders import conf
 from strandline_spark import activation
-from strandline_spark.jvm.event_queue import WAKE
+from strandline_spark.jvm.notices import Wake
 from strandline_spark.runs.emitter import Emitter
 from strandline_spark.runs.unreported import UnreportedStatements
 
@@ -106,7 +106,7 @@ def failing(left: list[bool], milliseconds: int) -> Any:
 
 
 def test_unreported_statement_is_taken_after_the_commits_told_before_it() -> None:
-    events = iter([SimpleNamespace(what="commit"), WAKE, None])
+    events = iter([SimpleNamespace(what="commit"), Wake(), None])
     taken: list[Any] = []
     watch: Any = SimpleNamespace(
         ended_at=None,

@@ -1,6 +1,6 @@
-"""The rules of redaction.
+"""The rules of redaction and the probe, in everything that is built from the tree.
 
-One folder in the tree, and real files in everything that is built from it.
+The rules are one folder in the tree, and real files elsewhere.
 """
 
 import shutil
@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "collector" / "strandline" / "core" / "redaction" / "rules"
 LINK = ROOT / "spark_integration" / "strandline_spark" / "openlineage" / "rules"
 HATCHLING = Path(sys.executable).parent / "hatchling"
+PROBE = "strandline_spark/jvm/probe.java"
 COLLECTOR, EMITTER = "strandline.core.redaction.rules", "strandline_spark.openlineage.rules"
 
 
@@ -108,6 +109,30 @@ def test_the_rules_are_real_files_in_what_is_built(
         file.name: file.read_bytes() for file in RULES.glob("*.py")
     }
     assert redact(sys.executable, path, module) == "password=*** on db"
+
+
+@pytest.mark.parametrize("built", [wheel_of_emitter, sdist_of_emitter, zip_of_emitter])
+def test_the_java_text_of_the_probe_is_in_what_is_built(
+    built: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    text = (ROOT / "spark_integration" / PROBE).read_text()
+
+    assert "public class Probe" in text
+    assert (built(tmp_path) / PROBE).read_text() == text
+
+
+def test_the_probe_is_read_from_a_zip(tmp_path: Path) -> None:
+    program = (
+        f"import sys; sys.path.insert(0, {str(pyfiles.build(tmp_path))!r})\n"
+        "from strandline_spark.jvm import probe\n"
+        "print('.zip' in probe.__file__, 'public class Probe' in probe.source())"
+    )
+
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+
+    assert result.stdout.strip() == "True True"
 
 
 def test_the_rules_run_on_python_3_10() -> None:

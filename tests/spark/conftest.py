@@ -48,6 +48,7 @@ def queue(lake: Any) -> Iterator[EventQueue]:
     from strandline_spark.jvm.event_queue import EventQueue
 
     context = lake.sparkContext
+    context._jsc.sc().listenerBus().waitUntilEmpty(60_000)  # of what other tests have done
     queue = EventQueue(context._gateway, 1000)
     queue.listen(context._jsc.sc())
     yield queue

@@ -36,7 +36,7 @@ from strandline_spark.columns.struct_fields import Picked, picked
 from strandline_spark.columns.time_windows import unfolded
 from strandline_spark.columns.windows import WINDOWS
 from strandline_spark.plans.schemas import type_name
-from strandline_spark.plans.tree import Node, fold, is_tree, tree_of
+from strandline_spark.plans.tree import Node, fold
 
 SUBQUERIES = {
     "ScalarSubquery",
@@ -63,9 +63,6 @@ class Surroundings(Protocol):
     def subquery(self, expression: Node) -> Value:
         """Return the sources of a subquery's first column."""
 
-    def wrote(self, cast: Node) -> str | None:
-        """Return the user's word for that cast, CAST or TRY_CAST; None if it is Spark's own."""
-
 
 def value_of(expression: Node, surroundings: Surroundings) -> Value:
     """Return the sources of an expression."""
@@ -83,25 +80,25 @@ def _combined(node: Node, children: list[Value], surroundings: Surroundings) -> 
         inner = node.node("e")
         return value_of(inner, surroundings) if inner is not None else children[0]
     if node.name == "Cast":
-        return _cast(node, children[0], surroundings.wrote(node))
+        return _cast(node, children[0])
     as_written = unfolded(uncoerced(node))
     if as_written is not node:
         return value_of(as_written, surroundings)
-    if "replacement" in node.fields and not is_tree(node.fields["replacement"]):
+    if "replacement" in node.fields and node.node("replacement") is None:
         children = _parameters(node, surroundings) or children
     return tuple(_term(node, terms) for terms in aligned(children))
 
 
 def _parameters(node: Node, surroundings: Surroundings) -> list[Value]:
     """Of a function that Spark replaces by another expression, what it was called with."""
-    values = [
-        v for name, v in node.fields.items() if name not in {"class", "num-children", "replacement"}
-    ]
-    trees: list[Any] = [value for value in values if is_tree(value)]
+    trees = [tree for tree in map(node.node, node.fields) if tree is not None]
     trees += [
-        inner for value in values if isinstance(value, list) for inner in value if is_tree(inner)
+        tree
+        for field, values in node.fields.items()
+        if isinstance(values, list)
+        for tree in node.nodes(field)
     ]
-    return [value_of(tree_of(tree), surroundings) for tree in trees]
+    return [value_of(tree, surroundings) for tree in trees]
 
 
 def _term(node: Node, terms: list[Term]) -> Term:
@@ -187,7 +184,7 @@ def _literal(value: Any, data_type: Any) -> str:
     if isinstance(data_type, str) and data_type.startswith("interval "):
         return _interval(int(value), data_type.removeprefix("interval ").upper())
     if data_type == "binary":
-        return "X'...'"  # JSON has the name of an object instead, another one each time
+        return "X'...'"  # it shows itself as the name of an object, another one each time
     if not isinstance(data_type, str) or data_type.startswith(
         ("string", "char", "varchar", "date", "timestamp")
     ):
@@ -221,13 +218,14 @@ def _interval(value: int, units: str) -> str:
     return f"INTERVAL '{days} {clock}' DAY TO SECOND"
 
 
-def _cast(node: Node, value: Value, wrote: str | None) -> Value:
-    if wrote is None:
+def _cast(node: Node, value: Value) -> Value:
+    """A cast as the user wrote it; those that Spark added are not shown."""
+    if not node.fields["written"]:
         return value
+    word = "TRY_CAST" if node.fields["evalMode"] == "TRY" else "CAST"
     target = type_name(node.fields["dataType"]).upper()
     return tuple(
-        built([f"{wrote}(", term, f" AS {target})"], demoted([term], transforming))
-        for term in value
+        built([f"{word}(", term, f" AS {target})"], demoted([term], transforming)) for term in value
     )
 
 
@@ -431,9 +429,7 @@ def _checked_text(node: Node, terms: list[Term]) -> Term:
 _CONSTANTS: dict[str, Callable[[Node], str]] = {
     "Literal": lambda node: _literal(node.fields.get("value"), node.fields.get("dataType")),
     "NamedLambdaVariable": lambda node: str(node.fields["name"]),
-    "VariableReference": lambda node: str(node.fields["originalNameParts"])[1:-1].replace(
-        ", ", "."
-    ),
+    "VariableReference": lambda node: ".".join(node.fields["originalNameParts"]),
 }
 _SPECIAL: dict[str, Callable[[Node, list[Term]], Term]] = {
     "If": _if,

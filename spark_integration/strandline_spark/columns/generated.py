@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from strandline_spark.columns.casts import WrittenCasts
 from strandline_spark.columns.expression import Value, constant, quoted
 from strandline_spark.columns.expressions import value_of
 from strandline_spark.jvm.client import JAVA_FAILED, Jvm
 from strandline_spark.model.statement import Field
-from strandline_spark.plans.tree import Node, parsed
+from strandline_spark.plans.tree import Node
+from strandline_spark.plans.tree_source import tree_of_plan
 
 Columns = Sequence[tuple[str, Value]]
 
@@ -41,19 +41,16 @@ def _value(
     state = jvm.session.sessionState()
     plan = state.sqlParser().parsePlan(f"SELECT {expression} AS generated FROM (SELECT {nulls})")
     skip = jvm.view.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
-    analysed = state.executePlan(plan, skip).analyzed()
-    root = parsed(analysed.toJSON())
-    casts = WrittenCasts(lambda: analysed, root, jvm)
+    root = tree_of_plan(state.executePlan(plan, skip).analyzed()).root
     alias = root.nodes("projectList")[0]
-    return value_of(alias.children[0], _ByName(values, casts))
+    return value_of(alias.children[0], _ByName(values))
 
 
 class _ByName:
     """The names that such an expression can see: the columns that are written, by name."""
 
-    def __init__(self, values: Mapping[str, Value], casts: WrittenCasts) -> None:
+    def __init__(self, values: Mapping[str, Value]) -> None:
         self._values = values
-        self._casts = casts
 
     def value(self, attribute: Node) -> Value:
         name = str(attribute.fields["name"])
@@ -61,6 +58,3 @@ class _ByName:
 
     def subquery(self, expression: Node) -> Value:
         return constant("NULL")
-
-    def wrote(self, cast: Node) -> str | None:
-        return self._casts(cast)

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from strandline_spark.columns.casts import WrittenCasts
 from strandline_spark.columns.expression import DIRECT, IDENTITY, Ref, Term, Value, written
 from strandline_spark.columns.resolver import Resolver
 from strandline_spark.columns.scopes import Earlier, Scope
-from strandline_spark.columns.targets import Filling, columns_in, filling_of
-from strandline_spark.jvm.client import JavaObject, Jvm
+from strandline_spark.columns.targets import columns_in, filling_of
 from strandline_spark.model.statement import Column, Origin
 from strandline_spark.plans.tree import Node
 
@@ -39,11 +37,9 @@ class Lineage:
 
 
 def lineage_of(
-    plan: JavaObject,
     root: Node,
     leaves: Mapping[int, Value],
     earlier: Earlier,
-    jvm: Jvm,
     rewritten: tuple[str, str] | None = None,
     completed: Callable[
         [Sequence[tuple[str, Value]]], Iterable[tuple[str, Value]]
@@ -54,11 +50,10 @@ def lineage_of(
     `rewritten`: the target, if the statement changes rows of it in place; `completed`: the columns
     that the target itself makes of those it is given.
     """
-    filling = filling_of(root, _view_columns(plan, root))
+    filling = filling_of(root)
     if filling is None:
         return Lineage()
-    casts = WrittenCasts(lambda: _java_query(plan, filling), filling.query, jvm)
-    scope = Resolver(leaves, earlier, casts, rewrites=rewritten is not None).scope_of(filling.query)
+    scope = Resolver(leaves, earlier, rewrites=rewritten is not None).scope_of(filling.query)
     given = columns_in(filling, scope)
     columns = [
         (name, _changed(value, name, rewritten)) for name, value in (*given, *completed(given))
@@ -71,20 +66,6 @@ def lineage_of(
         scope,
         tuple(name for name, _ in columns),
     )
-
-
-def _view_columns(plan: JavaObject, root: Node) -> list[str]:
-    """`CREATE VIEW v (a, b)`: names with comments, which JSON leaves out."""
-    if root.name != "CreateViewCommand":
-        return []
-    columns = plan.userSpecifiedColumns()
-    return [str(columns.apply(index)._1()) for index in range(columns.size())]
-
-
-def _java_query(plan: JavaObject, filling: Filling) -> JavaObject:
-    if filling.field is not None:
-        return getattr(plan, filling.field)()
-    return plan.children().apply(0) if filling.child else plan
 
 
 def origins_of(value: Value) -> tuple[Origin, ...]:

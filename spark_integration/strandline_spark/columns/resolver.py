@@ -7,7 +7,7 @@ named, and nothing is guessed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from strandline_spark.columns.commands import COMMANDS
 from strandline_spark.columns.expression import Value, constant
@@ -15,28 +15,23 @@ from strandline_spark.columns.rules import RULES, otherwise
 from strandline_spark.columns.scopes import Earlier, Scope, Seen
 from strandline_spark.plans.tree import Node, fold
 
-WroteCast = Callable[[Node], str | None]
-
 
 class Resolver:
     """Resolves the plans of one statement.
 
     `leaves` says what an id of a leaf stands for: a column of a table, or of several that are read
     as one. `earlier` knows what earlier statements made (a checkpoint, the rows of a foreachBatch).
-    `wrote` tells a user's cast from one of Spark's.
     """
 
     def __init__(
         self,
         leaves: Mapping[int, Value],
         earlier: Earlier,
-        wrote: WroteCast,
         rewrites: bool = False,
     ) -> None:
         self.rewrites = rewrites  # the statement changes rows of its own target
         self._leaves = leaves
         self._earlier = earlier
-        self._wrote = wrote
         self._done: dict[int, Scope] = {}
         self._loops: dict[int, Node] = {}
         self._shared: dict[int, Scope] = {}
@@ -66,10 +61,6 @@ class Resolver:
     def rows_of(self, ids: tuple[int, ...]) -> Scope | None:
         """Return the deciding and the opaque columns of the earlier statement with this output."""
         return self._earlier.output(ids)
-
-    def wrote(self, cast: Node) -> str | None:
-        """Return the text of a cast as the user wrote it."""
-        return self._wrote(cast)
 
     def share(self, key: int, scope: Scope) -> None:
         """Remember a common table expression."""

@@ -25,7 +25,7 @@ from strandline_spark.columns.expression import (
 from strandline_spark.columns.expressions import value_of
 from strandline_spark.columns.scopes import Scope, Seen, StatementScopes
 from strandline_spark.columns.struct_fields import of_rows
-from strandline_spark.plans.tree import Node, is_tree, tree_of
+from strandline_spark.plans.tree import Node
 
 
 def named(
@@ -146,8 +146,8 @@ def _join(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
 
 def _existence(node: Node) -> list[tuple[int, str]]:
     kind = node.fields.get("joinType")
-    tree = kind.get("exists") if isinstance(kind, dict) else None
-    return [(tree_of(tree).expr_id, "exists")] if is_tree(tree) and isinstance(tree, list) else []
+    exists = kind.get("exists") if isinstance(kind, dict) else None
+    return [(exists.expr_id, "exists")] if isinstance(exists, Node) else []
 
 
 def _lateral(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
@@ -225,7 +225,7 @@ def _expand(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
             scope,
             values={key: context.values.get(key, value) for key, value in scope.values.items()},
         )
-    rows = [[tree_of(tree) for tree in row] for row in node.fields.get("projections") or ()]
+    rows: list[list[Node]] = node.fields["projections"]
     values = {}
     for index, (expr_id, name) in enumerate(output):
         values[expr_id] = each_once(_with_origin(rows, index, context)) or constant(name)
@@ -333,7 +333,7 @@ def _with(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
 
 def _loop(resolver: StatementScopes, node: Node, context: Seen) -> Scope:
     scope = _union(resolver, node, context)
-    ids = [int(attribute["id"]) for attribute in node.fields.get("outputAttrIds") or ()]
+    ids = [int(expr_id) for expr_id in node.fields.get("outputAttrIds") or ()]
     output = [(ids[i] if i < len(ids) else old, name) for i, (old, name) in enumerate(scope.output)]
     values = {
         new: scope.values[old] for (new, _), (old, _) in zip(output, scope.output, strict=True)

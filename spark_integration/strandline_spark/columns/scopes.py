@@ -54,9 +54,6 @@ class StatementScopes(Protocol):
     def rows_of(self, ids: tuple[int, ...]) -> Scope | None:
         """Return the deciding and the opaque columns of the earlier statement with this output."""
 
-    def wrote(self, cast: Node) -> str | None:
-        """Return the text of a cast as the user wrote it."""
-
     def share(self, key: int, scope: Scope) -> None:
         """Remember a common table expression."""
 
@@ -113,10 +110,6 @@ class Seen:
         self.indirect.update(scope.indirect)
         self.opaque += scope.opaque
         return scope
-
-    def wrote(self, cast: Node) -> str | None:
-        """Return the user's word for that cast; None if it is Spark's own."""
-        return self.resolver.wrote(cast)
 
     def decide(self, expressions: Iterable[Node], subtype: str) -> None:
         """Note that these expressions decide which rows there are."""

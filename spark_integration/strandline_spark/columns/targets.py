@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strandline_spark.columns.commands import COMMANDS, WITHOUT_COLUMNS
 from strandline_spark.columns.expression import Value
 from strandline_spark.columns.scopes import Scope
 from strandline_spark.plans.schemas import is_metadata
-from strandline_spark.plans.tree import Node, is_tree
+from strandline_spark.plans.tree import Node
 
 _ROW_LEVEL = {"ReplaceData", "WriteDelta"}
 _WITHOUT_COLUMNS = {
@@ -27,47 +26,36 @@ _QUERIES = ("query", "plan")
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """A query, the field of the command that holds it (None.
-
-    The root itself, or its only child), the target's names.
-    """
+    """A query, and the names of the target's columns."""
 
     query: Node
-    field: str | None
     names: tuple[str, ...] | None = None
     by_name: bool = False
-    child: bool = False
     grows: bool = False  # columns that the target does not have are added to it
 
 
-def filling_of(root: Node, named: Sequence[str] = ()) -> Filling | None:
+def filling_of(root: Node) -> Filling | None:
     """The query that fills a statement's target.
 
     For a statement that only reads, the statement itself.
-
-    `named`: the names that the statement itself gives the columns, where the plan's JSON has lost
-    them.
     """
     if root.name in _WITHOUT_COLUMNS | WITHOUT_COLUMNS:
         return None
     if root.name in COMMANDS:
-        return Filling(root, None)
+        return Filling(root)
     if root.name in _ROW_LEVEL and root.children:
-        return Filling(root.children[0], None, _table_columns(root), by_name=True, child=True)
-    return _filling_of_command(root, named) if _is_command(root) else Filling(root, None)
+        return Filling(root.children[0], _table_columns(root), by_name=True)
+    return _filling_of_command(root) if _is_command(root) else Filling(root)
 
 
-def _filling_of_command(root: Node, named: Sequence[str]) -> Filling | None:
-    field = next((name for name in _QUERIES if is_tree(root.fields.get(name))), None)
-    if field is not None:
-        query = root.node(field)
-        return Filling(query, field, tuple(named) or _names(root)) if query is not None else None
+def _filling_of_command(root: Node) -> Filling | None:
+    query = next((tree for tree in map(root.node, _QUERIES) if tree is not None), None)
+    if query is not None:
+        return Filling(query, _names(root))
+    if not root.children:
+        return None
     by_name = root.fields.get("isByName") is True
-    return (
-        Filling(root.children[0], None, _names(root), by_name, child=True, grows=by_name)
-        if root.children
-        else None
-    )
+    return Filling(root.children[0], _names(root), by_name, grows=by_name)
 
 
 def _is_command(root: Node) -> bool:
@@ -86,19 +74,10 @@ def _is_command(root: Node) -> bool:
 
 
 def _names(root: Node) -> tuple[str, ...] | None:
-    for names in (_listed(root.fields.get("outputColumnNames")), _table_columns(root)):
-        if names:
-            return names
-    return None
-
-
-def _listed(value: object) -> tuple[str, ...]:
-    """`[a, b]` as a list, or as Spark's text of one."""
-    if isinstance(value, list) and all(isinstance(name, str) for name in value):
-        return tuple(value)
-    if isinstance(value, str) and value.startswith("["):
-        return tuple(name.strip() for name in value[1:-1].split(","))
-    return ()
+    """Return the names that the command gives the columns, or those of its table."""
+    of_view = [str(column["_1"]) for column in root.fields.get("userSpecifiedColumns") or ()]
+    names = of_view or root.fields.get("outputColumnNames")
+    return tuple(names or _table_columns(root)) or None
 
 
 def _table_columns(root: Node) -> tuple[str, ...]:
@@ -106,7 +85,7 @@ def _table_columns(root: Node) -> tuple[str, ...]:
         node = root.node(field)
         if node is not None:
             attributes = node.nodes("output")
-            return tuple(str(a.fields["name"]) for a in attributes if not is_metadata(a.fields))
+            return tuple(str(a.fields["name"]) for a in attributes if not is_metadata(a))
     return ()
 
 

@@ -91,7 +91,7 @@ class Parts:
 
 def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
     """Asks the plan, for its tree too where that is not known."""
-    tree = tree_of_plan(plan, jvm) if tree is None else tree
+    tree = tree_of_plan(plan) if tree is None else tree
     reads, rows, faults = list[Read](), list[JavaObject](), list[str]()
     views = dict[int, tuple[str, str] | None]()
     for mention in chain(mentions_of(plan, tree, jvm), read_by_commands(plan, tree.root, jvm)):

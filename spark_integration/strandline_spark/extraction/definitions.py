@@ -7,7 +7,7 @@ from strandline_spark.formats.catalog_tables import SESSION_CATALOG, location_of
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.writes import Reader, Write
 from strandline_spark.jvm.class_names import IDENTIFIER, TABLE_IDENTIFIER
-from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, keep, optional
+from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, known, optional
 from strandline_spark.model.names import qualified
 from strandline_spark.plans.schemas import fields_of, schema_of
 from strandline_spark.plans.tree import Node
@@ -28,7 +28,7 @@ def _rename(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     inside = new_name[1:] if new_name[0] == str(catalog.name()) and len(new_name) > 1 else new_name
     parts = jvm.array("java.lang.String", *(inside[:-1] or namespace))
     new = jvm.static(IDENTIFIER, "of")(parts, inside[-1])
-    schema = schema_of(resolved.fields.get("outputAttributes") or [])
+    schema = schema_of(resolved.nodes("outputAttributes"))
     table = named.table()
     return [
         Write(
@@ -68,12 +68,13 @@ def _rename_in_session(database: str, old: str, new: str, jvm: Jvm) -> Write | N
             for name in (new, old)
         ]
         return Write(mentions[0], "rename", before=mentions[1])
+    mentions = []
     for table, name in ((after, new), (before, old)):
         moved = kind == "MANAGED" and name != current
         place = default_path(_identifier(database, name, jvm), jvm) if moved else lies_at
-        keep(table, "name", qualified(SESSION_CATALOG, database, name))
-        keep(table, "location", place)
-    return Write(of_table(after, schema, jvm), "rename", before=of_table(before, schema, jvm))
+        whole_name = qualified(SESSION_CATALOG, database, name)
+        mentions.append(of_table(known(table, name=whole_name, location=place), schema, jvm))
+    return Write(mentions[0], "rename", before=mentions[1])
 
 
 def _described(database: str, name: str, jvm: Jvm) -> JavaObject | None:

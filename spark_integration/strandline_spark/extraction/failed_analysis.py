@@ -69,7 +69,7 @@ def intended_writes(
         return [_intended(command, None, jvm, faults) for command in commands]
     reached = _reached(error)
     if reached is not None:
-        analysed = list(_commands(reached, tree_of_plan(reached, jvm).root, jvm))
+        analysed = list(_commands(reached, tree_of_plan(reached).root, jvm))
         if len(analysed) == len(commands):
             return [_intended(command, None, jvm, faults) for command in analysed]
     named = _named(error, jvm) if len(commands) == 1 else None
@@ -143,7 +143,7 @@ def _intended(
             return Intended(Write(mention, operation, new=True), _name_of(target, jvm))
         while simple_name(target) == "SubqueryAlias":
             target = target.child()
-        node = tree_of_plan(target, jvm).root
+        node = tree_of_plan(target).root
         if node.name not in DATA_LEAVES:
             raise LookupError("its name is no table's")
         return Intended(Write(mention_of(target, node, jvm), operation), name)

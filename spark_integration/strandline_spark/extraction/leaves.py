@@ -1,6 +1,6 @@
 """The leaves of a plan, which mention data, with Spark's JVM objects for them.
 
-The JSON of a plan says nothing of tables and relations, so the leaves themselves are asked.
+A plan's tree says little of tables and relations, so the leaves themselves are asked.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from strandline_spark.extraction.brought_in import BROUGHT_IN
 from strandline_spark.extraction.unread import UNREADABLE, unread
@@ -20,20 +19,17 @@ from strandline_spark.jvm.client import (
     JAVA_FAILED,
     JavaObject,
     Jvm,
-    Later,
-    keep,
+    Known,
     optional,
-    plain,
     present,
     simple_name,
 )
-from strandline_spark.jvm.method_handles import UNKNOWN
 from strandline_spark.jvm.parsed_texts import kind_and_place
 from strandline_spark.model.inlined_views import parts_in
+from strandline_spark.model.names import qualified
 from strandline_spark.model.statement import Field
 from strandline_spark.plans.schemas import fields_of, schema_of
-from strandline_spark.plans.tree import Node, is_tree, tree_of
-from strandline_spark.plans.tree_rows import known_of
+from strandline_spark.plans.tree import Node
 from strandline_spark.plans.tree_source import Leaves, Tree, tree_of_plan
 from strandline_spark.plans.unused_ctes import unused_nodes
 
@@ -60,7 +56,7 @@ def mentions_of(
     yield from _of_leaves(plan, tree, jvm, views, within)
     for subquery in subqueries:
         around = views.around(subquery) or within
-        yield from _of_leaves(subquery, tree_of_plan(subquery, jvm), jvm, views, around)
+        yield from _of_leaves(subquery, tree_of_plan(subquery), jvm, views, around)
 
 
 def read_by_commands(plan: JavaObject, root: Node, jvm: Jvm) -> Sequence[Mention]:
@@ -98,7 +94,7 @@ class _Views:
         The second value is the innermost view around each leaf, by its id.
         """
         views, of_leaves = list[Mention](), dict[int, Mention]()
-        waiting = [(root, Later(lambda: plan), within)]
+        waiting = [(root, Known(lambda: plan), within)]
         while waiting:
             node, below, around = waiting.pop()
             if id(node) in unused:
@@ -115,7 +111,7 @@ class _Views:
             if around is not None and not node.children:
                 of_leaves[id(node)] = around
             for index, child in enumerate(node.children):
-                waiting.append((child, Later(partial(_child, below, index)), around))
+                waiting.append((child, Known(partial(_child, below, index)), around))
         return views, of_leaves
 
 
@@ -128,7 +124,7 @@ def _of_leaves(
         if id(node) in unused:
             slot += _is_source(node)
             continue
-        leaf, around = Later(partial(leaves.__getitem__, index)), views_around.get(id(node))
+        leaf, around = Known(partial(leaves.__getitem__, index)), views_around.get(id(node))
         if node.name == "LogicalRDD":
             yield Mention(rows=leaf)
         if node.name in DATA_LEAVES | _UNBOUND_LEAVES:
@@ -144,11 +140,10 @@ def _of_leaves(
 def _view_at(node: Node, plan: JavaObject, jvm: Jvm) -> Mention | None:
     """Return the mention of the view that a node of a plan is; None if it is none of a catalog."""
     if node.name == "View":
-        return None if plan.isTempView() else _view(plan)
+        return None if node.fields["isTempView"] else _view(plan)
     if node.name != "SubqueryAlias":
         return None
-    identifier = node.fields.get("identifier", node.fields)  # in JSON, or in rows
-    parts = parts_in(str(identifier.get("name", "")))
+    parts = parts_in(str(node.fields["identifier"]["name"]))
     if parts is not None:
         return _inlined_view(plan, parts, jvm)
     return _view_of_catalog(plan, jvm) if _may_be_view(node) else None
@@ -173,8 +168,8 @@ def _may_be_view(node: Node) -> bool:
     """Return whether it is a query under the whole name of something in a catalog."""
     if not node.children[0].children:
         return False
-    identifier = node.fields.get("identifier", node.fields)  # in JSON, or in rows
-    return "," in identifier.get("qualifier", "") and node.children[0].name != "View"
+    qualifier = node.fields["identifier"]["qualifier"]
+    return len(qualifier) > 1 and node.children[0].name != "View"
 
 
 def _view_of_catalog(alias: JavaObject, jvm: Jvm) -> Mention | None:
@@ -238,7 +233,7 @@ def _aligned(stream: Mention, jvm: Jvm) -> list[Mention]:
     mentions = []
     for name in options["tables"].split(","):
         plan = jvm.session.table(name.strip()).queryExecution().analyzed()
-        table = next(mentions_of(plan, tree_of_plan(plan, jvm), jvm))
+        table = next(mentions_of(plan, tree_of_plan(plan), jvm))
         own = {column.name.lower() for column in table.schema}
         columns = tuple(
             (expr_id, column) for expr_id, column in stream.columns if column.lower() in own
@@ -261,7 +256,7 @@ def _of_source(leaf: JavaObject, node: Node) -> Mention:
 
     It shows itself as Kind[place].
     """
-    output = node.fields.get("output") or []
+    output = node.nodes("output")
     kind, place = kind_and_place(str(leaf.source().toString()))
     provider = "files" if kind.startswith("FileStreamSource") else kind.lower()
     options = {"path": place}
@@ -285,9 +280,9 @@ def nested_plans(node: Node) -> list[tuple[str, Node]]:
     """
     fields = {*_PLAN_FIELDS, *PLANS_IN.get(node.name, ())}
     return [
-        (name, tree_of(value))
-        for name, value in node.fields.items()
-        if name in fields and is_tree(value)
+        (name, tree)
+        for name in node.fields
+        if name in fields and (tree := node.node(name)) is not None
     ]
 
 
@@ -298,15 +293,13 @@ _PLAN_FIELDS = {"query", "source", "target", "plan", "originalPlan"}
 Columns = tuple[tuple[int, str], ...]
 
 
-def _columns(output: Sequence[Any]) -> Columns:
-    return tuple(
-        (a[0]["exprId"]["id"], str(a[0]["name"])) for a in output if a and "exprId" in a[0]
-    )
+def _columns(output: Sequence[Node]) -> Columns:
+    return tuple((a.expr_id, str(a.fields["name"])) for a in output if "exprId" in a.fields)
 
 
 def mention_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
     """Return the datasets of a leaf of the plan."""
-    output = node.fields.get("output") or []
+    output = node.nodes("output")
     schema, ids = _without_metadata(schema_of(output), leaf, node), _columns(output)
     if node.name in V1_LEAVES:
         return _v1(leaf, node, schema, ids)
@@ -346,20 +339,20 @@ def of_known_relation(
 ) -> Mention:
     """Return what a DataSourceV2Relation mentions whose own fields came with its plan's rows."""
     fields = node.fields
-    if fields["tableClass"].endswith(".RowLevelOperationTable"):
+    if fields["known"]["class"].endswith(".RowLevelOperationTable"):
         return of_relation(relation, jvm, schema, ids)
-    answers = {"class": fields["tableClass"], **known_of(fields["tableClass"], fields["known"])}
-    name, identifier = fields["catalogName"], fields["identifierText"]
+    catalog = identifier = None
+    if fields["catalogName"] is not None:
+        catalog = Known(lambda: relation.catalog().get(), {"name": fields["catalogName"]})
+    if fields["tableName"] is not None:
+        name = {"dotted": qualified(*fields["namespace"], fields["tableName"])}
+        identifier = Known(lambda: relation.identifier().get(), name)
     return Mention(
         schema,
         ids,
-        table=Later(lambda: relation.table(), answers),
-        catalog=Later(lambda: relation.catalog().get(), {"name": name})
-        if name != UNKNOWN
-        else None,
-        identifier=Later(lambda: relation.identifier().get(), plain(identifier))
-        if identifier != UNKNOWN
-        else None,
+        table=Known(lambda: relation.table(), fields["known"]),
+        catalog=catalog,
+        identifier=identifier,
         options={} if fields["withoutOptions"] else jvm.mapping(relation.options()),
     )
 
@@ -390,10 +383,8 @@ def of_relation(
 
 def _v1(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: Columns) -> Mention:
     if node.name == "HiveTableRelation":
-        partitions = schema_of(node.fields.get("partitionCols") or [])
-        columns = schema_of(node.fields.get("dataCols") or []) + partitions
-        attributes = (node.fields.get("dataCols") or []) + (node.fields.get("partitionCols") or [])
-        return Mention(columns, _columns(attributes), catalog_table=leaf.tableMeta())
+        columns = [*node.nodes("dataCols"), *node.nodes("partitionCols")]
+        return Mention(schema_of(columns), _columns(columns), catalog_table=leaf.tableMeta())
     offsets = (None, None) if node.fields.get("isStreaming") else None
     table = optional(leaf.catalogTable()) if node.fields.get("hasTable", True) else None
     return Mention(
@@ -402,16 +393,13 @@ def _v1(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: Columns) -
 
 
 def _relation(leaf: JavaObject, node: Node) -> JavaObject:
-    """A relation with those of its own fields that came with its plan's rows."""
+    """A relation with those of its own fields that came with its plan's tree."""
     if "known" not in node.fields:
         return leaf.relation()
-    name = node.fields["relationClass"]
-    answers = {"class": name, **known_of(name, node.fields["known"])}
-    relation = Later(lambda: leaf.relation(), answers)
-    if "indexClass" in answers:
-        keep(
-            relation, "index", Later(lambda: relation.location(), {"class": answers["indexClass"]})
-        )
+    relation = Known(lambda: leaf.relation(), node.fields["known"])
+    if "indexClass" in relation.answers:
+        index = Known(lambda: relation.location(), {"class": relation.answers["indexClass"]})
+        relation.answers["index"] = index
     return relation
 
 

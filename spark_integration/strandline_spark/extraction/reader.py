@@ -55,7 +55,7 @@ from strandline_spark.extraction.writes import is_multi_insert
 from strandline_spark.formats.contract import BatchSnapshot, with_snapshot
 from strandline_spark.formats.done import Done, begun_at
 from strandline_spark.formats.registry import formats, identified
-from strandline_spark.jvm.client import JavaObject, Jvm, Later
+from strandline_spark.jvm.client import JavaObject, Jvm, Known
 from strandline_spark.jvm.iceberg_snapshot import ALL_CAME, Commit, Scan
 from strandline_spark.model.statement import (
     Column,
@@ -68,7 +68,7 @@ from strandline_spark.model.statement import (
 from strandline_spark.plans.offset_log import logged_offsets
 from strandline_spark.plans.physical import scans_of, statistics_of
 from strandline_spark.plans.schemas import fields_of
-from strandline_spark.plans.tree_source import PAYS, Trees, number_of, sql_of, tree_of_plan
+from strandline_spark.plans.tree_source import analysed, number_of, sql_of, tree_of_plan
 
 Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batch starts and ends
 _REWRITING = {"merge", "update", "delete"}
@@ -90,8 +90,7 @@ class PlanReader:
     Give it a session or the gateway's JVM view, and use it from one thread.
     """
 
-    def __init__(self, spark: Any, rows_after: int = PAYS) -> None:
-        """Ask for plans in rows once `rows_after` characters of Spark's JSON have been read."""
+    def __init__(self, spark: Any) -> None:
         self._memory = Memory()
         self._idle = IdleSources()
         self._unread: list[str] = []  # what of the statement that is being read could not be
@@ -101,7 +100,6 @@ class PlanReader:
             WeakKeyDictionary()
         )
         self._jvm = Jvm(spark if isinstance(spark, JVMView) else spark.sparkContext._jvm)
-        self._trees = self._jvm.kept["trees"] = Trees(self._jvm, rows_after)
 
     @property
     def jvm(self) -> Jvm:
@@ -244,14 +242,14 @@ class PlanReader:
             call = procedure_of(plan, current, jvm)
             if call is not None:
                 return self._called(call, current, statement, happened)
-            parts = failed_parts_of(plan, tree_of_plan(plan, jvm), None, jvm, current)
+            parts = failed_parts_of(plan, tree_of_plan(plan), None, jvm, current)
         return _marked(self._intended(parts), parts.unread)
 
     def _refused(self, write: RefusedWrite) -> Parts:
         plan = as_statement(write, self._jvm)
         if plan is None:
             return refused_parts_of(write_to_path(write, self._jvm), self._jvm)
-        parts = failed_parts_of(plan, tree_of_plan(plan, self._jvm), None, self._jvm)
+        parts = failed_parts_of(plan, tree_of_plan(plan), None, self._jvm)
         return replace(parts, plan=None)  # nobody wrote its SQL
 
     def _called(
@@ -343,7 +341,7 @@ class PlanReader:
         What cannot be asked is an unreadable plan.
         """
         try:
-            self._jvm.session = Later(lambda: execution.sparkSession())
+            self._jvm.session = Known(lambda: execution.sparkSession())
             yield
         except UNREADABLE as error:
             raise UnreadablePlanError(
@@ -367,12 +365,12 @@ class PlanReader:
 
         See `IdleSources.added_to` for `ask`.
         """
-        analysed = self._trees.analysed(execution)
-        self._jvm.session_id = analysed.session
-        if analysed.failed:
+        read = analysed(execution)
+        self._jvm.session_id = read.session
+        if read.failed:
             with self._jvm.as_active():
-                return failed_parts_of(analysed.plan, analysed.tree, analysed.error, self._jvm)
-        parts = parts_of(analysed.plan, self._jvm, analysed.tree)
+                return failed_parts_of(read.plan, read.tree, read.error, self._jvm)
+        parts = parts_of(read.plan, self._jvm, read.tree)
         parts = self._idle.added_to(
             parts, lambda: parts_of(planned.analyzed(), self._jvm).reads, ask
         )
@@ -584,11 +582,9 @@ class PlanReader:
         )
         recalled = self._memory.recall()
         lineage = lineage_of(
-            parts.plan,
             parts.root,
             leaves,
             recalled,
-            self._jvm,
             rewritten,
             partial(self._generated, parts),
         )
@@ -718,7 +714,7 @@ class PlanReader:
             if format_.scans_tell and any(format_ is read.format for read in parts.reads)
         ]
         reports = []
-        for scan in scans_of(execution.executedPlan(), self._jvm) if telling else ():
+        for scan in scans_of(execution.executedPlan()) if telling else ():
             reports += [
                 report
                 for format_ in telling

@@ -18,7 +18,7 @@ from strandline_spark.jvm.client import (
     JAVA_FAILED,
     JavaObject,
     Jvm,
-    Later,
+    Known,
     dotted,
     optional,
     simple_name,
@@ -60,12 +60,12 @@ def dynamic_overwrite(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 
 def _relation(plan: JavaObject, root: Node, jvm: Jvm) -> Mention | None:
     node = root.node("table") or _child(root)
-    relation: JavaObject = Later(lambda: plan.table())
+    relation: JavaObject = Known(lambda: plan.table())
     while node is not None and node.name == "SubqueryAlias":
         relation, node = relation.child(), _child(node)
     if node is None or node.name not in {"DataSourceV2Relation", "DataSourceV2ScanRelation"}:
         return None
-    schema = schema_of(node.fields.get("output") or [])
+    schema = schema_of(node.nodes("output"))
     if "known" in node.fields:
         return of_known_relation(relation, node, jvm, schema)
     return of_relation(relation, jvm, schema)
@@ -149,7 +149,7 @@ def on_child(operation: Operation) -> Reader:
         named = plan.child()
         if child.name == "ResolvedIdentifier":
             return _dropped(plan, named, jvm)
-        schema = schema_of(child.fields.get("outputAttributes") or [])
+        schema = schema_of(child.nodes("outputAttributes"))
         mention = Mention(
             schema, table=named.table(), catalog=named.catalog(), identifier=named.identifier()
         )
@@ -209,8 +209,7 @@ def _micro_batch(mention: Mention, root: Node) -> Write:
 
     The mode is a Scala object, recognized by its class: `InternalOutputModes$Complete$`.
     """
-    mode = root.fields.get("outputMode") or {}
-    complete = mode.get("object", "").endswith("$Complete$")
+    complete = str(root.fields.get("outputMode")).endswith("$Complete$")
     operation: Operation = "overwrite" if complete else "append"
     return Write(mention, operation, batch=_batch(root), whole=complete, completes=complete)
 

@@ -13,7 +13,7 @@ from strandline_spark.extraction.leaves import mentions_of
 from strandline_spark.formats.catalog_tables import name_of
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.writes import InPlace, Reader, Write
-from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, keep, optional, simple_name
+from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, known, optional, simple_name
 from strandline_spark.model.statement import Field, Operation
 from strandline_spark.plans.schemas import fields_in, fields_of
 from strandline_spark.plans.tree import Node
@@ -24,22 +24,21 @@ def _renamed(plan: JavaObject, root: Node) -> tuple[Field, ...]:
     """The query's schema under the names of the target's columns."""
     schema_text, names = root.fields.get("schemaText"), root.fields.get("outputColumnNames")
     schema = fields_in(schema_text) if schema_text is not None else fields_of(plan.query().schema())
-    listed = names.strip("[]").split(", ") if isinstance(names, str) else names
-    if not isinstance(listed, list) or len(listed) != len(schema):
+    if names is None or len(names) != len(schema):
         return schema
-    return tuple(replace(field, name=str(name)) for field, name in zip(schema, listed, strict=True))
+    return tuple(replace(field, name=str(name)) for field, name in zip(schema, names, strict=True))
 
 
 def _files(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     """INSERT into, and DataFrameWriter's save to, a folder."""
     fields = root.fields
-    path = fields["pathText"] if "pathText" in fields else str(plan.outputPath().toString())
-    mode = fields["modeText"] if "modeText" in fields else str(plan.mode().toString())
-    table = optional(plan.catalogTable()) if fields.get("hasTable", True) else None
+    path = str(fields["pathText"])
+    mode = str(fields["mode"])
+    table = optional(plan.catalogTable()) if fields["hasTable"] else None
     mention = Mention(
         _renamed(plan, root), catalog_table=table, provider="files", options={"path": path}
     )
-    part = mode == "Overwrite" and table is not None and bool(plan.ifPartitionNotExists())
+    part = mode == "Overwrite" and table is not None and bool(fields["ifPartitionNotExists"])
     unless_there = part or (mode == "Ignore" and table is None)
     return [Write(mention, _MODES.get(mode, "create"), unless_there=unless_there, part=part)]
 
@@ -110,7 +109,7 @@ def _table_as_select(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     table = plan.tableDesc() if root.name in _DESCRIBING else plan.table()
     if root.name == "SaveAsV1TableCommand":  # named as the user wrote it
         identifier = jvm.session.sessionState().catalog().qualifyIdentifier(table.identifier())
-        keep(table, "name", name_of(identifier))
+        table = known(table, name=name_of(identifier))
     mode = str(plan.mode().toString())
     operation = _MODES.get(mode, "create")
     mention = of_table(table, _renamed(plan, root), jvm)
@@ -146,9 +145,9 @@ def _table_like(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     others = [getattr(source, f"copy$default${n}")() for n in range(2, source.productArity() + 1)]
     table = source.copy(named, *others)
     place = optional(plan.fileFormat().locationUri()) or default_path(named, jvm)
-    keep(table, "location", str(place))
+    table = known(table, location=str(place))
     if (provider := optional(plan.provider())) is not None:
-        keep(table, "provider", str(provider))
+        table = known(table, provider=str(provider))
     mention = of_table(table, fields_of(table.schema()), jvm)
     unless_there = bool(plan.ifNotExists())
     return [Write(mention, "create", unless_there=unless_there, fills=False, whole=True)]
@@ -226,7 +225,7 @@ def _new_location(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     table = jvm.session.sessionState().catalog().getTableMetadata(plan.tableName())
     if optional(plan.partitionSpec()) is not None:
         return [Write(of_table(table, fields_of(table.schema()), jvm), "overwrite")]
-    keep(table, "location", str(plan.location()))
+    table = known(table, location=str(plan.location()))
     return [Write(of_table(table, fields_of(table.schema()), jvm), "alter")]
 
 
@@ -234,8 +233,8 @@ def _view(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     """A view that outlives the session."""
     if "PersistedView" not in str(root.fields.get("viewType")):
         return []
-    columns, schema = plan.userSpecifiedColumns(), fields_of(plan.plan().schema())
-    names = [str(columns.apply(index)._1()) for index in range(columns.size())]
+    schema = fields_of(plan.plan().schema())
+    names = [str(column["_1"]) for column in root.fields["userSpecifiedColumns"]]
     if len(names) == len(schema):
         schema = tuple(replace(field, name=name) for field, name in zip(schema, names, strict=True))
     unless_there = bool(plan.allowExisting())
@@ -263,7 +262,7 @@ def in_place(described: InPlace) -> Reader:
         target = plan
         for method in described.target.split("."):
             target = getattr(target, method)()
-        mention = next(mentions_of(target, tree_of_plan(target, jvm), jvm), None)
+        mention = next(mentions_of(target, tree_of_plan(target), jvm), None)
         return [Write(mention, described.operation)] if mention is not None else []
 
     return read

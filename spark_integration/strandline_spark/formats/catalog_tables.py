@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.class_names import TABLE_IDENTIFIER
-from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, once, optional_text
+from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, answer, ask
 from strandline_spark.model.names import qualified
 from strandline_spark.model.statement import Catalog, Symlink
 
@@ -16,27 +16,27 @@ SESSION_CATALOG = "spark_catalog"
 
 def location_of(table: JavaObject) -> str | None:
     """Return the location of the table's files, or None if it has no files."""
-    location: str | None = once(
-        table, "location", lambda table_: optional_text(table_.storage().locationUri())
+    location: str | None = answer(
+        table, "location", lambda table_: ask(table_, "storage.locationUri")[0]
     )
     return location
 
 
 def provider_of(table: JavaObject) -> str | None:
     """parquet, delta, hive, jdbc, ..."""
-    provider: str | None = once(table, "provider", lambda table_: optional_text(table_.provider()))
+    provider: str | None = answer(table, "provider", lambda table_: ask(table_, "provider")[0])
     return provider.lower() if provider is not None else None
 
 
 def table_name(table: JavaObject) -> str:
     """catalog.database.table."""
-    return str(once(table, "name", lambda table_: name_of(table_.identifier())))
+    return str(answer(table, "name", lambda table_: name_of(table_.identifier())))
 
 
 def name_of(identifier: JavaObject) -> str:
     """The same, of an identifier."""
-    catalog, database = optional_text(identifier.catalog()), optional_text(identifier.database())
-    return qualified(catalog or SESSION_CATALOG, database or "default", str(identifier.table()))
+    catalog, database, table = ask(identifier, "catalog", "database", "table")
+    return qualified(catalog or SESSION_CATALOG, database or "default", table)
 
 
 def session_catalog(jvm: Jvm) -> Catalog:

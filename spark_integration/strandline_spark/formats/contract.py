@@ -38,7 +38,7 @@ class Format:
     rank = 50  # formats ask in the order of their ranks
     asked: Mapping[
         str, Mapping[str, str]
-    ] = {}  # by class of table: questions (see `handles`) for `once`, by name
+    ] = {}  # by class of table: questions for `client.answer`, by name
     commands: Mapping[
         str, Rule
     ] = {}  # its own commands, by the name of their node: how their columns are resolved

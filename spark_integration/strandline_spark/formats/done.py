@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, kept
+from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, answer, ask, known_answer
 from strandline_spark.jvm.iceberg_snapshot import Commit
 from strandline_spark.model.statement import Operation
 
@@ -44,7 +43,7 @@ class Done:
 
         It has committed nothing after.
         """
-        ended: float | None = kept(self.execution, ENDED)
+        ended: float | None = known_answer(self.execution, ENDED)
         return ended
 
 
@@ -54,19 +53,11 @@ def begun_at(execution: JavaObject) -> int | None:
     None if Spark has not kept it.
     """
     try:
-        return phase_begun(execution.tracker().phases())
+        begun = answer(execution, "begun", lambda query: ask(query, _BEGUN)[0])
     except JAVA_FAILED:
         return None
+    return int(begun) if begun is not None else None
 
 
-def phase_begun(phases: JavaObject) -> int | None:
-    """Return the begin of the analysis from the text of the phases, or else from their objects."""
-    shown = str(phases.toString())
-    match = _ANALYSIS.search(shown)
-    if match is not None or "analysis" not in shown:
-        return int(match[1]) if match else None
-    return int(phases.apply("analysis").startTimeMs())
-
-
-ENDED = "ended"  # by what name the time of an execution's end is kept beside it
-_ANALYSIS = re.compile(r"analysis -> PhaseSummary\((\d+),")
+ENDED = "ended"  # by what name the time of an execution's end is known
+_BEGUN = "tracker.phases[analysis].startTimeMs"

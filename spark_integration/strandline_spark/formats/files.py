@@ -17,7 +17,7 @@ from strandline_spark.formats.catalog_tables import (
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.class_names import HADOOP_RELATION, V2_FILE_TABLES
-from strandline_spark.jvm.client import JavaObject, Jvm, class_name, kept, once
+from strandline_spark.jvm.client import JavaObject, Jvm, answer, class_name, known, known_answer
 from strandline_spark.model.statement import Dataset
 
 _SOURCES = {
@@ -114,17 +114,18 @@ def _roots_of(relation: JavaObject, jvm: Jvm) -> list[str]:
     watched = _watched(relation, jvm)
     if watched:
         return [watched]
-    index = once(relation, "index", lambda relation_: relation_.location())
+    index = answer(relation, "index", lambda relation_: known(relation_.location()))
     if class_name(index).startswith("org.apache.spark.sql.delta."):
         return []  # Delta's own reading of its log
-    if kept(relation, "paths") == 1 and kept(relation, "first") is not None:
-        return [folder_of(str(kept(relation, "first")))]
+    first = known_answer(relation, "first")
+    if known_answer(relation, "paths") == 1 and first is not None:
+        return [folder_of(str(first))]
     paths = index.rootPaths()
     return folders_of([str(paths.apply(index).toString()) for index in range(paths.size())])
 
 
 def _watched(relation: JavaObject, jvm: Jvm) -> str | None:
-    shown = kept(relation, "options")
+    shown = known_answer(relation, "options")
     if shown is not None and "basepath" not in shown.lower():
         return None
     return jvm.options(relation.options()).get("basepath")

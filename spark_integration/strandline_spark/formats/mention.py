@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from strandline_spark.jvm.client import JavaObject
+from strandline_spark.jvm.client import JavaObject, known
 from strandline_spark.model.statement import Field
 
 
@@ -34,3 +34,8 @@ class Mention:
     unread: str | None = None  # why nothing more is known of it
     within: Mention | None = None  # the innermost view whose query mentions it
     slot: int = 0  # which of a streaming query's sources it is, in the order of its offset log
+
+    def __post_init__(self) -> None:
+        """Keep what the objects answer beside them: many formats ask the same."""
+        for name in ("table", "catalog", "identifier", "relation", "catalog_table"):
+            object.__setattr__(self, name, known(getattr(self, name)))

@@ -18,7 +18,7 @@ from strandline_spark.formats.writes import ReadBy
 from strandline_spark.jvm.class_names import Internal
 from strandline_spark.jvm.client import Jvm
 from strandline_spark.model.statement import VERSIONED, Dataset
-from strandline_spark.plans.table_questions import QUESTIONS
+from strandline_spark.plans.questions import OF_TABLES
 
 MODULES = (
     "delta.datasets",
@@ -66,7 +66,7 @@ def register() -> None:
     Plans and columns look there.
     """
     for format_ in formats():
-        QUESTIONS.update(format_.asked)
+        OF_TABLES.update(format_.asked)
         COMMANDS.update(format_.commands)
         WITHOUT_COLUMNS.update(format_.without_columns)
         PLANS_IN.update(format_.plans_in)

@@ -10,13 +10,10 @@ its queue and gives the claim back.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from strandline_spark.jvm.class_names import THREADS
-from strandline_spark.jvm.client import Jvm
-from strandline_spark.jvm.method_handles import Handle, Handles
+from strandline_spark.jvm.probe import Probe, new_probe
 
 SECONDS = 30.0
 _PREFIX = "strandline.emitter."  # of the property; the application's id follows
@@ -28,33 +25,25 @@ class Claim:
     """This process's claim on the events of one application. Used by one thread at a time."""
 
     def __init__(self, gateway: Any, app_id: str) -> None:
-        jvm = Jvm(gateway.jvm)
-        self._handles = Handles(jvm)
-        self._jvm = jvm
         self._key = _PREFIX + app_id
         self._waiting = _WAITING + app_id
+        self._client = gateway._gateway_client
         self._clock = gateway.jvm.java.lang.System.currentTimeMillis
         self._id = uuid.uuid4().hex
         self._properties = gateway.jvm.java.lang.System.getProperties()
-        self._milliseconds = gateway.jvm.java.util.concurrent.TimeUnit.MILLISECONDS
-        self._executor: Any = None
-        self._task: Any = None
-        self._end: Any = None  # the ScheduledFuture of the lease's end
+        self._probe: Probe = None
         self._given_back = False
 
     def take(self) -> bool:
         """Claim the application, if no other process has."""
         if self._properties.get(self._key) is not None:
             return False
-        if self._task is None:
-            self._task = self._handles.task([self._removal()])
-        # before the claim: one that is never given back would bar every later process
-        self._schedule()
-        if self._properties.putIfAbsent(self._key, self._id) is None:
-            self._given_back = False
-            return True
-        self._end.cancel(False)
-        return False
+        if self._probe is None:
+            self._probe = new_probe(self._client)
+        if not self._probe.claim(self._key, self._id, int(SECONDS * 1000)):
+            return False
+        self._given_back = False
+        return True
 
     def stand_by(self) -> None:
         """Let the process that has the claim know that this one waits for it."""
@@ -75,37 +64,16 @@ class Claim:
         waited = self._properties.get(self._waiting)
         return waited is not None and self._clock() - int(waited) < SECONDS * 1000
 
-    def undo(self, handles: Sequence[Handle]) -> None:
-        """Set the JVM's action at the end of the lease, besides giving the claim back."""
-        self._task = self._handles.task([self._removal(), *handles])
-        self.renew()
+    def undo(self, listening: Probe, spark_context: Any) -> None:
+        """Have the JVM take a listener away at the end of the lease, and let go of its queue."""
+        self._probe.undo(listening, spark_context)
 
     def renew(self) -> bool:
         """Let the lease begin again; False where it is over though nobody gave it back."""
-        if self._given_back:
-            return True
-        if not self._end.cancel(False):
-            return False
-        self._schedule()
-        return str(self._properties.get(self._key)) == self._id
+        return self._given_back or bool(self._probe.renew())
 
     def give_back(self) -> None:
         """Let the next process have it."""
         self._given_back = True
         with suppress(Exception):  # the JVM may be gone
-            self._properties.remove(self._key, self._id)
-            if self._executor is not None:
-                self._executor.shutdownNow()
-
-    def _schedule(self) -> None:
-        if self._executor is None:
-            self._executor = self._jvm.static(THREADS, "newDaemonSingleThreadScheduledExecutor")(
-                "strandline-lease"
-            )
-        self._end = self._executor.schedule(self._task, int(SECONDS * 1000), self._milliseconds)
-
-    def _removal(self) -> Handle:
-        kind = self._jvm.class_named("java.lang.Object")
-        return self._handles.asking(
-            self._properties, "java.util.Properties", "remove", (kind, self._key), (kind, self._id)
-        )
+            self._probe.giveBack()

@@ -2,11 +2,11 @@
 
 The one file to open for a new Spark.
 
-Classes by their full names, private fields, and texts that are parsed. All were seen on Spark
-3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0 unless a line says otherwise. Elsewhere a class is known by the
-last part of its name only, because packages move: `IncrementalExecution` was in
-`execution.streaming` before Spark 4.1. What a table format has of its own stands in that format's
-folder. `internals` tries fields and texts at the start.
+Classes by their full names, and private fields. All were seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1
+and 4.3.0 unless a line says otherwise. Elsewhere a class is known by the last part of its name
+only, because packages move: `IncrementalExecution` was in `execution.streaming` before Spark 4.1.
+What a table format has of its own stands in that format's folder. `internals` looks for the fields
+at the start.
 """
 
 from __future__ import annotations
@@ -16,31 +16,65 @@ from dataclasses import dataclass
 
 SPARK = "org.apache.spark."
 
-# Listening. Without one of these nothing is captured.
-LISTENER = f"{SPARK}scheduler.SparkListenerInterface"
-SPARK_CONTEXT = f"{SPARK}SparkContext"
-SQL_EVENT = f"{SPARK}sql.execution.ui.SparkListenerSQLExecution"  # with Start and End behind it
-
-# Plans. Without one of these plans are read as Spark's own JSON, which takes longer.
 EXPRESSIONS = f"{SPARK}sql.catalyst.expressions."
 LOGICAL = f"{SPARK}sql.catalyst.plans.logical."
 SOURCES = f"{SPARK}sql.execution.datasources."
-TREE = f"{SPARK}sql.catalyst.trees.TreeNode"
-TREE_TAG = f"{SPARK}sql.catalyst.trees.TreeNodeTag"
 CONNECTOR_CATALOG = f"{SPARK}sql.connector.catalog."
 QUERY_EXECUTION = f"{SPARK}sql.execution.QueryExecution"
-PHYSICAL_PLAN = f"{SPARK}sql.execution.SparkPlan"
-METADATA = f"{SPARK}sql.types.Metadata"
+EXECUTION = f"{SPARK}sql.execution."
+
+# The compiler of `probe.java`, and what stands there by its simple name. Without one of these
+# nothing is captured.
+COMPILER = "org.codehaus.janino.SimpleCompiler"
+IMPORTED = (
+    f"{SPARK}SparkContext",
+    f"{SPARK}scheduler.SparkListener",
+    f"{SPARK}scheduler.SparkListenerApplicationEnd",
+    f"{SPARK}scheduler.SparkListenerEvent",
+    f"{SPARK}sql.catalyst.AliasIdentifier",
+    f"{EXPRESSIONS}Cast",
+    f"{EXPRESSIONS}ExprId",
+    f"{EXPRESSIONS}Literal",
+    f"{SPARK}sql.catalyst.plans.JoinType",
+    f"{SPARK}sql.catalyst.trees.TreeNode",
+    f"{EXECUTION}SparkPlan",
+    f"{SPARK}sql.types.DataType",
+    f"{SPARK}sql.types.DatetimeType",
+    f"{SPARK}sql.types.Metadata",
+    f"{SPARK}sql.types.StructField",
+    f"{SPARK}util.ThreadUtils",
+    "scala.Enumeration",
+    "scala.Option",
+    "scala.Product",
+    "scala.collection.JavaConverters",
+    "scala.collection.Seq",
+)
+
+# Events, of which the probe says what is asked of them (`jvm.notices`).
+SQL_EVENT = f"{EXECUTION}ui.SparkListenerSQLExecution"  # with Start and End behind it
+STREAM_EVENT = f"{SPARK}sql.streaming.StreamingQueryListener$Query"  # StartedEvent, TerminatedEvent
+APPLICATION_END = f"{SPARK}scheduler.SparkListenerApplicationEnd"
+
 # Failed statements: the class of a refused one, and the words for an error.
 ANALYSIS_EXCEPTION = f"{SPARK}sql.AnalysisException"
 UTILS = f"{SPARK}util.Utils"
-# By class: where the plan is that did the work of a write. One may be in the other; one that is not
-# here is passed over.
+# By class: where the plan is that did the work of a write. One may be in the other.
 WITHIN: Mapping[str, str] = {
-    f"{SPARK}sql.execution.adaptive.AdaptiveSparkPlanExec": "executedPlan",
-    f"{SPARK}sql.execution.CommandResultExec": "commandPhysicalPlan",
+    f"{EXECUTION}adaptive.AdaptiveSparkPlanExec": "executedPlan",
+    f"{EXECUTION}CommandResultExec": "commandPhysicalPlan",
     # since Spark 4, around what has a shuffle
-    f"{SPARK}sql.execution.adaptive.ResultQueryStageExec": "plan",
+    f"{EXECUTION}adaptive.ResultQueryStageExec": "plan",
+}
+# Leaves of a physical plan: those that scan, by where the scan is, and those that hold plans.
+SCANS: Mapping[str, str] = {
+    f"{EXECUTION}datasources.v2.BatchScanExec": "scan",
+    f"{EXECUTION}datasources.v2.MicroBatchScanExec": "scan",
+    f"{EXECUTION}FileSourceScanExec": "",  # the leaf itself
+}
+INSIDE: Mapping[str, str] = {
+    **WITHIN,
+    f"{EXECUTION}adaptive.QueryStageExec": "plan",
+    f"{EXECUTION}columnar.InMemoryTableScanExec": "relation.cachedPlan",
 }
 
 # Names and places.
@@ -62,19 +96,8 @@ VIEW_CATALOG = f"{CONNECTOR_CATALOG}ViewCatalog"
 STAGING_CATALOG = f"{CONNECTOR_CATALOG}StagingTableCatalog"
 
 # Helpers of Spark's own, and of the libraries that it brings along.
-THREADS = f"{SPARK}util.ThreadUtils"
-CLASS_UTILS = (
-    "org.apache.commons.lang3.ClassUtils"  # without it: two calls for a class's name instead of one
-)
 IO_UTILS = "org.apache.commons.io.IOUtils"  # without it: where a stream began is not known
 OBJECT_MAPPER = "com.fasterxml.jackson.databind.ObjectMapper"
-SPARK_JSON = "org.json4s.jackson.JsonMethods$"
-SCALA_SEQ, SCALA_OPTION, SCALA_MAP = (
-    "scala.collection.Seq",
-    "scala.Option",
-    "scala.collection.immutable.Map",
-)
-SCALA_LIST, SCALA_FUNCTION = "scala.collection.immutable.List", "scala.Function1"
 SCALA_CONVERTERS = "scala.collection.JavaConverters"
 
 

@@ -1,7 +1,7 @@
-"""The few ways in which plans are asked over Py4J, each in as few round trips as it can be.
+"""The few ways in which the JVM's objects are asked over Py4J.
 
-Class references are looked up once: an unresolved path costs a millisecond each time. Java maps and
-optional values come over as one JSON text instead of one call an entry.
+Each takes as few round trips as it can. Class references are looked up once: an unresolved path
+costs a millisecond each time. Java maps come over as one JSON text instead of one call an entry.
 """
 
 from __future__ import annotations
@@ -10,22 +10,15 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property, lru_cache
-from types import MappingProxyType
+from functools import cached_property
 from typing import Any
 
 from py4j.java_gateway import JavaClass, JVMView
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from strandline_spark.jvm.class_names import (
-    CLASS_UTILS,
-    EXPRESSIONS,
-    HADOOP_PATH,
-    OBJECT_MAPPER,
-    SCALA_CONVERTERS,
-)
-from strandline_spark.jvm.parsed_texts import OPTION, is_plain, text_in
+from strandline_spark.jvm.class_names import HADOOP_PATH, OBJECT_MAPPER, SCALA_CONVERTERS
+from strandline_spark.jvm.probe import answers_in, probe_of
 from strandline_spark.model.names import of_path, qualified
 
 JavaObject = Any  # py4j has no types: every member is found in the JVM
@@ -108,9 +101,9 @@ class Jvm:
         return java_class, self.view.java.lang.Thread.currentThread().getContextClassLoader()
 
     @cached_property
-    def written_cast(self) -> JavaObject:
-        """Spark's mark on a cast that the user wrote."""
-        return self.static(f"{EXPRESSIONS}Cast", "USER_SPECIFIED_CAST")()
+    def probe(self) -> JavaObject:
+        """The probe that answers for this JVM's objects."""
+        return probe_of(self.view._gateway_client)
 
     def static(self, class_name: str, method: str) -> JavaObject:
         """A static method, looked up once."""
@@ -256,12 +249,6 @@ class Jvm:
             put(array, index, element)
         return array
 
-    def zeros(self, count: int) -> JavaObject:
-        """An array of that many numbers, all 0."""
-        return self.static("java.lang.reflect.Array", "newInstance")(
-            self.static("java.lang.Integer", "TYPE"), count
-        )
-
     def classes(self, *names: str) -> JavaObject:
         """An array of classes, as a method's parameters are named."""
         if names not in self._parameters:
@@ -278,18 +265,17 @@ def thrown(error: Exception) -> JavaObject | None:
     return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
 
 
-class Later:
-    """An object of the JVM that is fetched when it is asked something that is not known of it yet.
+class Known:
+    """An object of the JVM with what is known of it, by the names of the questions.
 
-    `answers` are those that `once` would have got, by the names of their questions.
+    It is fetched when it is asked anything else.
     """
 
     def __init__(
-        self, fetch: Callable[[], JavaObject], answers: Mapping[str, Any] = MappingProxyType({})
+        self, fetch: Callable[[], JavaObject], answers: Mapping[str, Any] | None = None
     ) -> None:
+        self.answers: dict[str, Any] = dict(answers or {})
         self._fetch = fetch
-        for question, answer in answers.items():
-            keep(self, question, answer)
 
     def __getattr__(self, name: str) -> Any:
         if name == "_fetched":
@@ -298,12 +284,42 @@ class Later:
         return getattr(self._fetched, name)
 
 
+def known(instance: JavaObject | None, **answers: Any) -> Any:
+    """Return an object with answers that it never changes; None for none."""
+    if instance is None:
+        return None
+    if not isinstance(instance, Known):
+        return Known(lambda: instance, answers)
+    instance.answers.update(answers)
+    return instance
+
+
+def answer(instance: JavaObject, question: str, ask_it: Callable[[JavaObject], Any]) -> Any:
+    """Return an answer that an object never changes, from what is known of it if it is there."""
+    if not isinstance(instance, Known):
+        return ask_it(instance)
+    if question not in instance.answers:
+        instance.answers[question] = ask_it(instance)
+    return instance.answers[question]
+
+
+def known_answer(instance: JavaObject | None, question: str) -> Any:
+    """Return the answer to a question if it is known already, else None."""
+    return instance.answers.get(question) if isinstance(instance, Known) else None
+
+
 def fetched(instance: JavaObject) -> JavaObject:
     """Return the object itself.
 
     Given anything else as an argument, Py4J first asks five converters about it.
     """
-    return instance._fetched if isinstance(instance, Later) else instance
+    return instance._fetched if isinstance(instance, Known) else instance
+
+
+def ask(instance: JavaObject, *paths: str) -> list[Any]:
+    """Return the answers of an object to paths of methods, in one round trip; see `probe.java`."""
+    target = fetched(instance)
+    return list(answers_in(probe_of(target._gateway_client).ask(target, "\n".join(paths))))
 
 
 def optional(scala_option: JavaObject) -> JavaObject | None:
@@ -312,15 +328,9 @@ def optional(scala_option: JavaObject) -> JavaObject | None:
 
 
 def optional_text(scala_option: JavaObject) -> str | None:
-    """Return what a Scala Option of a text holds, in one call: `Some(text)` or `None`."""
-    return text_in(shown_option(scala_option))
-
-
-def shown_option(scala_option: JavaObject) -> str:
-    """`Some(text)` or `None`, as an Option shows itself."""
-    if OPTION.holds:
-        return str(scala_option.toString())
-    return f"Some({scala_option.get()})" if scala_option.isDefined() else "None"
+    """Return what a Scala Option of a text holds, in one call."""
+    (text,) = ask(scala_option, "")
+    return str(text) if text is not None else None
 
 
 def present(scala_option: JavaObject) -> JavaObject | None:
@@ -331,77 +341,24 @@ def present(scala_option: JavaObject) -> JavaObject | None:
         return None
 
 
-def once(instance: JavaObject, question: str, ask: Callable[[JavaObject], Any]) -> Any:
-    """An answer that an object never changes, kept beside it; `question` is its name."""
-    answers: dict[str, Any] = instance.__dict__
-    key = f"_strandline_{question}"
-    if key not in answers:
-        answers[key] = ask(instance)
-    return answers[key]
-
-
-def keep(instance: JavaObject, question: str, answer: Any) -> None:
-    """An answer that `once` would have got."""
-    instance.__dict__[f"_strandline_{question}"] = answer
-
-
-def kept(instance: JavaObject | None, question: str) -> Any:
-    """The answer to a question of `once` if there is one already, else None."""
-    return instance.__dict__.get(f"_strandline_{question}") if instance is not None else None
-
-
 def class_name(instance: JavaObject) -> str:
     """The full name of an object's class: every format wants to know."""
-    return str(
-        once(
-            instance,
-            "class",
-            lambda instance_: _class_names(instance_._gateway_client)(fetched(instance_)),
-        )
-    )
+    return str(answer(instance, "class", _class_name))
 
 
-@lru_cache(maxsize=2)
-def _class_names(gateway_client: Any) -> Any:
-    """Return a method that gives an object's class name in one call, and leaves no object behind.
-
-    `getClass().getName()` takes two.
-    """
-    if class_names_hold(gateway_client):
-        return JavaClass(CLASS_UTILS, gateway_client).getName
-    return lambda instance: instance.getClass().getName()
-
-
-@lru_cache(maxsize=2)
-def class_names_hold(gateway_client: Any) -> bool:
-    """Return true if commons-lang3 is here and names classes in one call.
-
-    Spark brings it along.
-    """
-    try:
-        return str(JavaClass(CLASS_UTILS, gateway_client).getName(1)) == "java.lang.Integer"
-    except (*JAVA_FAILED, TypeError):
-        return False
+def _class_name(instance: JavaObject) -> str:
+    target = fetched(instance)
+    return str(probe_of(target._gateway_client).nameOfClass(target))
 
 
 def dotted(identifier: JavaObject) -> str:
     """Return namespace and name of a catalog's Identifier; parts with dots are quoted."""
-    return str(once(identifier, "dotted", _dotted))
-
-
-def plain(shown: str) -> dict[str, str]:
-    """Return what an Identifier's text answers.
-
-    Its namespace and name, where that text needs no quotes.
-    """
-    return {"dotted": shown} if is_plain(shown) else {}
+    return str(answer(identifier, "dotted", _dotted))
 
 
 def _dotted(identifier: JavaObject) -> str:
-    shown = str(identifier.toString())
-    if is_plain(shown):
-        return shown
-    return qualified(*map(str, identifier.namespace()), str(identifier.name()))
+    namespace, name = ask(identifier, "namespace", "name")
+    return qualified(*namespace, name)
 
 
 def simple_name(instance: JavaObject) -> str:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from strandline_spark.jvm.class_names import WITHIN
-from strandline_spark.jvm.client import JavaObject, Jvm, class_name, once, simple_name
-from strandline_spark.jvm.parsed_texts import METRICS, counts_in
+from strandline_spark.jvm.client import JavaObject, answer, fetched, known, simple_name
+from strandline_spark.jvm.probe import answers_in
+from strandline_spark.plans.questions import plan_probe
 
 _METRICS: Mapping[str, tuple[str, ...]] = {
     "rowCount": ("numOutputRows", "addedRecords"),
@@ -21,32 +21,10 @@ _METRICS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def scans_of(plan: JavaObject, jvm: Jvm) -> Iterator[JavaObject]:
+def scans_of(plan: JavaObject) -> Iterator[JavaObject]:
     """The `Scan`s (v2) that an execution ran, and its file scans (v1), subqueries included."""
-    for tree in (plan, *jvm.sequence(plan.subqueriesAll())):
-        for leaf in jvm.sequence(tree.collectLeaves()):
-            yield from _of_leaf(leaf, jvm)
-
-
-def _of_leaf(leaf: JavaObject, jvm: Jvm) -> Iterator[JavaObject]:
-    name = simple_name(leaf)
-    if name in {"BatchScanExec", "MicroBatchScanExec"}:
-        yield leaf.scan()
-    elif name == "FileSourceScanExec":
-        yield leaf
-    else:
-        for inner in _inside(leaf, name):
-            yield from scans_of(inner, jvm)
-
-
-def _inside(leaf: JavaObject, name: str) -> list[JavaObject]:
-    if name == "AdaptiveSparkPlanExec":
-        return [leaf.executedPlan()]
-    if name == "CommandResultExec":
-        return [leaf.commandPhysicalPlan()]
-    if name == "InMemoryTableScanExec":
-        return [leaf.relation().cachedPlan()]
-    return [leaf.plan()] if name.endswith("QueryStageExec") else []
+    for scan in plan_probe(plan._gateway_client).scans(plan):
+        yield known(scan)
 
 
 def statistics_of(execution: JavaObject) -> dict[str, int]:
@@ -66,32 +44,19 @@ def counted_by(execution: JavaObject, names: tuple[str, ...]) -> dict[str, int]:
 
 
 def _counts(execution: JavaObject) -> dict[str, int]:
-    """All metrics of the write, by the text of all where that holds.
-
-    One question instead of three for each.
-    """
-    if not METRICS.holds:
-        return _asked(_written(execution.executedPlan()).metrics().iterator())
-    return counts_in(
-        once(
-            execution,
-            "metrics",
-            lambda query: str(_written(query.executedPlan()).metrics().toString()),
-        )
-    )
+    """All metrics of the write."""
+    return dict(answer(execution, "metrics", _metrics))
 
 
-def _asked(metrics: JavaObject) -> dict[str, int]:
-    counts = {}
-    while metrics.hasNext():
-        pair = metrics.next()
-        counts[str(pair._1())] = int(pair._2().value())
-    return counts
+def _metrics(execution: JavaObject) -> dict[str, int]:
+    query = fetched(execution)
+    probe = plan_probe(query._gateway_client)
+    return dict(answers_in(probe.metrics(query.executedPlan())))
 
 
 def write_of(plan: JavaObject) -> JavaObject | None:
     """The `Write` (v2) that an execution ran; None where it wrote in another way."""
-    written = _written(plan)
+    written = known(plan_probe(plan._gateway_client).written(plan))
     return written.write() if simple_name(written) in _WRITES else None
 
 
@@ -102,8 +67,3 @@ _WRITES = {
     "ReplaceDataExec",
     "WriteDeltaExec",
 }
-
-
-def _written(plan: JavaObject) -> JavaObject:
-    inside = WITHIN.get(class_name(plan))
-    return _written(getattr(plan, inside)()) if inside else plan

@@ -1,4 +1,4 @@
-"""The schema of an output as Spark's JSON has it, as `Field`s.
+"""The schema of an output as `Field`s.
 
 In the spelling of Spark SQL ("bigint", not "long").
 """
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from strandline_spark.model.statement import Field
+from strandline_spark.plans.tree import Node
 
 _SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
@@ -18,10 +19,6 @@ def type_name(data_type: Any) -> str:
     """A type as Spark SQL writes it: "struct<a:bigint>", "array<string>", "decimal(10,2)"."""
     if isinstance(data_type, str):
         return _SQL_NAMES.get(data_type, data_type)
-    if isinstance(
-        data_type, list
-    ):  # how a plan's JSON has a struct without fields (the partition of an unpartitioned table)
-        return "struct<>"
     kind = data_type.get("type")
     if kind == "struct":
         return (
@@ -49,10 +46,13 @@ def _inner(data_type: Any) -> tuple[Field, ...]:
     return _inner(data_type["elementType"]) if data_type.get("type") == "array" else ()
 
 
-def schema_of(output: Sequence[Sequence[dict[str, Any]]]) -> tuple[Field, ...]:
+def schema_of(output: Sequence[Node]) -> tuple[Field, ...]:
     """The columns of a leaf's `output`; metadata columns (`_file`, `_pos`) belong to no schema."""
-    attributes = [attribute[0] for attribute in output if attribute]
-    return tuple(field_of(a["name"], a["dataType"]) for a in attributes if not is_metadata(a))
+    return tuple(
+        field_of(attribute.fields["name"], attribute.fields["dataType"])
+        for attribute in output
+        if not is_metadata(attribute)
+    )
 
 
 def fields_of(struct_type: Any) -> tuple[Field, ...]:
@@ -65,10 +65,9 @@ def fields_in(text: str) -> tuple[Field, ...]:
     return tuple(field_of(column["name"], column["type"]) for column in json.loads(text)["fields"])
 
 
-def is_metadata(attribute: dict[str, Any]) -> bool:
+def is_metadata(attribute: Node) -> bool:
     """Return whether an attribute is a column that a source adds and a table does not have.
 
     Spark marks such an attribute. A table's own column of the same name has no mark.
     """
-    marks = attribute.get("metadata") or {}
-    return bool(marks.get("__metadata_col") or marks.get("__file_source_metadata_col"))
+    return attribute.fields.get("metadata") is True

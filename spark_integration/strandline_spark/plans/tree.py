@@ -1,15 +1,15 @@
-"""A plan or expression as Spark's `toJSON` gives it, turned into nodes.
+"""A plan or an expression as nodes, from the rows that the probe writes of it.
 
-Spark writes a tree as a flat list in pre-order, each entry with its number of children; plans
-inside expressions and commands are lists inside the entries. Nothing here recurses, so that a plan
-of any depth can be read.
+Nothing here recurses, so that a plan of any depth can be read.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -17,7 +17,10 @@ Result = TypeVar("Result")
 
 @dataclass(slots=True)
 class Node:
-    """One node: the simple name of its class, its fields as Spark wrote them, its children."""
+    """One node: the simple name of its class, its fields by their names, its children.
+
+    A field that is one of the children holds its number only.
+    """
 
     name: str
     fields: dict[str, Any]
@@ -26,11 +29,12 @@ class Node:
     def node(self, field: str) -> Node | None:
         """The tree in one field, or None where the field is absent or holds none."""
         value: Any = self.fields.get(field)
-        return tree_of(value) if is_tree(value) else None
+        return value if isinstance(value, Node) else None
 
     def nodes(self, field: str) -> list[Node]:
         """The trees of a field that holds a list of them."""
-        return [tree_of(value) for value in self.fields.get(field) or () if is_tree(value)]
+        values: Any = self.fields.get(field)
+        return [value for value in values or () if isinstance(value, Node)]
 
     def forget(self) -> None:
         """Keep the name alone.
@@ -43,7 +47,7 @@ class Node:
     @property
     def expr_id(self) -> int:
         """The id of an attribute or alias: what Spark resolves names to."""
-        return int(self.fields["exprId"]["id"])
+        return int(self.fields["exprId"])
 
     def walk(self) -> Iterator[Node]:
         """This node and all below it, parents first."""
@@ -53,39 +57,60 @@ class Node:
             yield node
             waiting.extend(reversed(node.children))
 
+    def everything(self) -> Iterator[Node]:
+        """Yield this node and all others, those in the fields of others too."""
+        waiting = deque[Any]([self])
+        while waiting:
+            value = waiting.popleft()
+            if isinstance(value, Node):
+                for node in value.walk():
+                    yield node
+                    waiting += node.fields.values()
+            elif isinstance(value, dict):
+                waiting += value.values()
+            elif isinstance(value, list):
+                waiting += value
 
-def is_tree(value: object) -> bool:
-    """Return whether a field's value is a tree.
 
-    One that is read already, or a list of entries that name their class.
-    """
-    if isinstance(value, Node):
-        return True
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and isinstance(value[0], dict)
-        and "num-children" in value[0]
-    )
+def answers_with_trees(text: str) -> Any:
+    """Return what the probe wrote down, with its trees as nodes."""
+    shapes_text, _, body = text.partition("\n")
+    shapes = [_shape(*names) for names in json.loads(shapes_text)]
+
+    def read(value: dict[str, Any]) -> Any:
+        if "$tree" in value:
+            return _tree(value["$tree"], shapes)
+        return _data_type(value["$type"]) if "$type" in value else value
+
+    return json.loads(body, object_hook=read)
 
 
-def tree_of(flat: Node | Sequence[dict[str, Any]]) -> Node:
-    """The tree of a list in pre-order.
+def holds_subqueries(text: str) -> bool:
+    """Return whether an expression of what the probe wrote down holds a plan."""
+    shapes = json.loads(text.partition("\n")[0])
+    return any("plan" in fields and ".expressions." in name for name, *fields in shapes)
 
-    Reading it backwards, each entry finds its children on the stack.
-    """
-    if isinstance(flat, Node):
-        return flat
+
+_Shape = tuple[str, tuple[str, ...]]
+
+
+def _shape(class_name: str, *fields: str) -> _Shape:
+    return class_name.rpartition(".")[2], fields
+
+
+@lru_cache(maxsize=1000)
+def _data_type(text: str) -> Any:
+    return json.loads(text)
+
+
+def _tree(rows: list[list[Any]], shapes: list[_Shape]) -> Node:
+    """Rows stand in pre-order: read backwards, each finds its children on the stack."""
     stack: list[Node] = []
-    for entry in reversed(flat):
-        children = [stack.pop() for _ in range(entry["num-children"])]
-        stack.append(Node(entry["class"].rpartition(".")[2], entry, children))
+    for number, count, *values in reversed(rows):
+        name, fields = shapes[number]
+        children = [stack.pop() for _ in range(count)]
+        stack.append(Node(name, dict(zip(fields, values, strict=True)), children))
     return stack.pop()
-
-
-def parsed(text: str) -> Node:
-    """The tree of a plan's JSON."""
-    return tree_of(json.loads(text))
 
 
 def fold(root: Node, combine: Callable[[Node, list[Result]], Result]) -> Result:

@@ -2,7 +2,7 @@
 
 Executions and queries that begin and end, commits, the application's end.
 
-Turns the JVM's objects into values as early as it can, and knows which execution belongs to which.
+Knows which execution belongs to which.
 """
 
 from __future__ import annotations
@@ -16,18 +16,23 @@ from typing import Any
 
 from strandline_spark.conf_keys import JOB_NAME
 from strandline_spark.extraction.unreported_statements import Unreported
-from strandline_spark.formats.done import ENDED, begun_at
-from strandline_spark.jvm.class_names import SPARK
-from strandline_spark.jvm.client import Jvm, class_name, keep, simple_name
-from strandline_spark.jvm.event_answers import (
+from strandline_spark.formats.done import begun_at
+from strandline_spark.jvm.client import Jvm, known, simple_name
+from strandline_spark.jvm.event_queue import EventQueue
+from strandline_spark.jvm.iceberg_snapshot import Commit, Scan
+from strandline_spark.jvm.notices import (
+    ApplicationEnded,
+    ExecutionEnded,
+    ExecutionStarted,
+    Notice,
+    QueryEnded,
+    QueryStarted,
+    Wake,
     completes_of,
     failed_in_planning,
-    fetches_result,
     job_name_of,
     session_setting,
 )
-from strandline_spark.jvm.event_queue import EventQueue
-from strandline_spark.jvm.iceberg_snapshot import Commit, Scan, commit_of
 from strandline_spark.listeners.notifier import Notices
 from strandline_spark.openlineage.events import EventContent, RunOf
 from strandline_spark.runs.announcer import Announcer
@@ -56,7 +61,7 @@ class Watch:
     ) -> None:
         jvm = queue.gateway.jvm
         self._jvm = Jvm(jvm)
-        self._is_dull = queue.is_dull
+        self._ignore_newest = queue.ignore_newest
         self._query_execution = jvm.org.apache.spark.sql.execution.SQLExecution.getQueryExecution
         self._application = application
         self._actions = actions
@@ -72,24 +77,27 @@ class Watch:
         self._open: dict[int, Execution] = {}
         self._batches: dict[MicroBatch, Execution] = {}
         self.ended_at: float | None = None  # the application's end, when Spark has reported it
-        self._kinds = {
-            "SparkListenerSQLExecutionStart": self._execution_started,
-            "SparkListenerSQLExecutionEnd": self._execution_ended,
-            "StreamingQueryListener$QueryStartedEvent": self._query_started,
-            "StreamingQueryListener$QueryTerminatedEvent": self._query_terminated,
-            "SparkListenerApplicationEnd": self._application_ended,
-        }
 
-    def take(self, event: Any) -> None:
+    def take(self, notice: Notice) -> None:
         """One element of the queue."""
-        name = class_name(event)
-        act = self._kinds.get(name.rpartition(".")[2]) if name.startswith(SPARK) else None
-        if act is not None:
-            act(event)
-        elif (commit := commit_of(event)) is not None:
-            self._arrive(commit)
-        else:  # also what others post on Spark's bus
-            self._is_dull(event)
+        match notice:
+            case ExecutionStarted():
+                self._execution_started(notice)
+            case ExecutionEnded():
+                self._execution_ended(notice)
+            case Commit() | Scan():
+                self._arrive(notice)
+            case QueryStarted():
+                at = _milliseconds(notice.at)
+                self._streams.query_started(notice.id, notice.run, notice.name, at)
+            case QueryEnded():
+                self._streams.query_terminated(notice.run, time.time() * 1000, notice.error)
+            case ApplicationEnded():
+                self.ended_at = notice.at
+            case Wake():
+                pass
+            case _:  # also what others post on Spark's bus
+                self._ignore_newest()
         self._taken_at = time.time() * 1000
 
     def _arrive(self, arrival: Commit | Scan) -> None:
@@ -169,20 +177,19 @@ class Watch:
                     "ABORT", run, at, EventContent(error="the application ended before it")
                 )
 
-    def _execution_started(self, event: Any) -> None:
-        if fetches_result(event):
+    def _execution_started(self, notice: ExecutionStarted) -> None:
+        if notice.fetches_result:
             return
-        execution_id = int(event.executionId())
-        root = event.rootExecutionId()
-        qe = self._query_execution(execution_id)
+        execution_id = notice.id
+        qe = known(self._query_execution(execution_id))
         started = Started(
             execution_id=execution_id,
-            root_id=int(root.get()) if root.isDefined() else execution_id,
-            at=float(event.time()),
-            description=str(event.description()),
+            root_id=notice.root,
+            at=notice.at,
+            description=notice.description,
             qe=qe,
-            job_name=job_name_of(event, qe),
-            completes=completes_of(event, qe),
+            job_name=job_name_of(notice, qe),
+            completes=completes_of(notice, qe),
         )
         execution = self._open[execution_id] = Execution(
             started, self._arrivals.taken_since(self._begun(started))
@@ -208,14 +215,14 @@ class Watch:
         begun = begun_at(started.qe)
         return started.at if begun is None else min(begun, started.at)
 
-    def _execution_ended(self, event: Any) -> None:
-        execution_id = int(event.executionId())
+    def _execution_ended(self, notice: ExecutionEnded) -> None:
+        execution_id = notice.id
+        ended = Ended(execution_id, notice.at, notice.error, notice.execution)
         execution = self._open.get(execution_id)
         if execution is None:  # it began before the emitter did, or its start was dropped
-            if failed_in_planning(event, self._jvm):
-                self._end_unplanned(_ended(execution_id, event))
+            if failed_in_planning(notice, self._jvm):
+                self._end_unplanned(ended)
             return
-        ended = _ended(execution_id, event)
         commits = self._arrivals.since(execution.since)
         root = self._root_of(execution)
         batch = micro_batch_of(execution.started.description)
@@ -273,20 +280,6 @@ class Watch:
             return self._batches.get(batch, execution) if batch is not None else execution
         return root
 
-    def _query_started(self, event: Any) -> None:
-        name = event.name()
-        at = _milliseconds(str(event.timestamp()))
-        query_id, run_id = str(event.id().toString()), str(event.runId().toString())
-        self._streams.query_started(query_id, run_id, str(name) if name is not None else None, at)
-
-    def _query_terminated(self, event: Any) -> None:
-        exception = event.exception()
-        error = str(exception.get()) if exception.isDefined() else None
-        self._streams.query_terminated(str(event.runId().toString()), time.time() * 1000, error)
-
-    def _application_ended(self, event: Any) -> None:
-        self.ended_at = float(event.time())
-
 
 def _is_whole(qe: Any) -> bool:
     """Return true if an execution of a micro-batch, nested in none, may be all of the micro-batch.
@@ -304,12 +297,3 @@ def _milliseconds(text: str) -> float:
         return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000
     except ValueError:
         return time.time() * 1000
-
-
-def _ended(execution_id: int, event: Any) -> Ended:
-    message = event.errorMessage()
-    error = str(message.get()) if message.isDefined() else ""
-    ended = Ended(execution_id, float(event.time()), error or None, event.qe())
-    if ended.qe is not None:
-        keep(ended.qe, ENDED, ended.at)
-    return ended

@@ -19,8 +19,8 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from strandline_spark.conf import Conf
 from strandline_spark.jvm import claims
-from strandline_spark.jvm.event_answers import WAIT
 from strandline_spark.jvm.event_queue import EventQueue, acknowledge_quickly
+from strandline_spark.jvm.notices import Notice, Wake
 from strandline_spark.jvm.unlogged import unlogged
 from strandline_spark.priority import give_way
 from strandline_spark.runs.exits import note_exits
@@ -36,6 +36,7 @@ _BEHIND_SECONDS = (
     10.0  # how long the last events may take to be reported, while they are: a busy machine is slow
 )
 _TURN_SECONDS = 5.0  # within which one that gets on has taken another event
+_WAIT = 1000  # milliseconds for which the next event is waited for, mostly
 _TRIES = 20
 _MOMENT_SECONDS = 0.1
 _HANG_SECONDS = (
@@ -178,17 +179,17 @@ class Emitter:
         if self._claim is None:
             return
         try:
-            self._claim.undo(self._queue.undoing(self._spark_context))
-        except (
-            Exception
-        ) as error:  # switched off meanwhile, or a JVM that does not know one of the methods
+            self._claim.undo(self._queue.probe, self._spark_context)
+        except Exception as error:  # the JVM is gone
             _LOG.info(
                 "strandline: if this process is killed, its queue stays in the JVM: %s", error
             )
 
     def _loop(self, parts: ApplicationParts) -> None:
         try:
-            while parts.watch.ended_at is None and not self._taken_over and self._step(parts, WAIT):
+            while (
+                parts.watch.ended_at is None and not self._taken_over and self._step(parts, _WAIT)
+            ):
                 pass
             while not self._taken_over and self._step(
                 parts, 200
@@ -232,9 +233,9 @@ class Emitter:
         self._take(parts, event)
         return event is not None or not (self._stopping or parts.watch.ended_at is not None)
 
-    def _take(self, parts: ApplicationParts, event: Any) -> None:
+    def _take(self, parts: ApplicationParts, event: Notice | None) -> None:
         try:
-            if event is not None and not isinstance(event, str):
+            if event is not None and not isinstance(event, Wake):
                 parts.watch.take(event)
             elif self._unreported is not None:  # all that was told before them is taken
                 while (statement := self._unreported.take()) is not None:
@@ -281,7 +282,7 @@ class Emitter:
                 claims.SECONDS,
             )
             self._queue.listen(self._spark_context)
-            claim.undo(self._queue.undoing(self._spark_context))
+            claim.undo(self._queue.probe, self._spark_context)
         else:
             _LOG.warning(
                 "strandline: another process of this JVM tells of this application from now on"

@@ -87,7 +87,7 @@ def assembled(conf: Conf, queue: EventQueue, run_id: str) -> ApplicationParts:
     reader.jvm.kept[REGISTRY] = queue.registry
     reader.jvm.kept[ALL_CAME] = queue.all_came
     announcer.swallowed = counted
-    announcer.unavailable = (*queue.faults, *unavailable(reader.jvm, relied_on()))
+    announcer.unavailable = unavailable(reader.jvm, relied_on())
     streams = Streams(
         conf, reader, announcer, partial(_query, queue.gateway.jvm), safe_batches.last
     )

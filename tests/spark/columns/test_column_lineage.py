@@ -21,9 +21,9 @@ from fixtures.spark_lake import formats
 from fixtures.spark_lake.analysis import analysed
 from strandline_spark import ColumnLineage, column_lineage
 from strandline_spark.extraction.reader import PlanReader
-from strandline_spark.jvm.client import Jvm
 from strandline_spark.model.statement import Statement
-from strandline_spark.plans.tree_rows import root_of, rows_of
+from strandline_spark.plans.questions import plan_probe
+from strandline_spark.plans.tree import answers_with_trees
 from strandline_spark.sql_columns import rows_of as lineage_rows
 
 pytestmark = pytest.mark.spark
@@ -103,24 +103,17 @@ def since(version: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def in_json(shop: Any) -> PlanReader:
-    return PlanReader(shop, rows_after=2**62)
-
-
-@pytest.fixture(scope="module")
-def in_rows(shop: Any) -> PlanReader:
-    return PlanReader(shop, rows_after=0)
+def reader(shop: Any) -> PlanReader:
+    return PlanReader(shop)
 
 
 @pytest.mark.parametrize("case", cases())
 def test_columns_have_the_expected_origins(
-    shop: Any, in_json: PlanReader, in_rows: PlanReader, case: dict[str, Any]
+    shop: Any, reader: PlanReader, case: dict[str, Any]
 ) -> None:
-    """Read the plan in both forms, and compare all that the case states of it."""
-    execution = analysed(shop, statement_of(case))
-    statement = in_json.at_start(execution)
+    """Compare all that the case states of the plan."""
+    statement = reader.at_start(analysed(shop, statement_of(case)))
 
-    assert in_rows.at_start(execution) == statement
     assert [row_of(row) for row in lineage_rows(statement)] == case["rows"]
     if "indirect" in case:
         assert deciding_columns(statement) == sorted(case["indirect"])
@@ -149,14 +142,13 @@ def kinds_of_origins(statement: Statement) -> list[str]:
     ]
 
 
-def test_plan_read_as_rows_is_short(shop: Any) -> None:
-    plan = analysed(
-        shop, here("SELECT upper(name), amount * 2 FROM lake.shop.orders o, lake.shop.customers")
-    ).analyzed()
+def test_tree_of_a_plan_is_short(shop: Any) -> None:
+    columns = ", ".join(f"amount * {number} AS c{number}" for number in range(20))
+    plan = analysed(shop, here(f"SELECT {columns} FROM lake.shop.orders")).analyzed()
 
-    text = str(rows_of(Jvm(shop._jvm)).plan.apply(plan))
+    text = str(plan_probe(shop._jvm._gateway_client).tree(plan))
 
-    assert root_of(text).name == "Project"
+    assert answers_with_trees(text).name == "Project"
     assert len(text) < len(plan.toJSON()) / 4
 
 

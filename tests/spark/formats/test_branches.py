@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from fixtures.spark_lake import needs
+from fixtures.spark_lake.analysis import iceberg_queue, reports_in
 from strandline_spark.extraction.reader import PlanReader
-from strandline_spark.jvm import iceberg_snapshot as snapshots
-from strandline_spark.jvm.iceberg_snapshot import commit_of
 
 pytestmark = [
     pytest.mark.spark,
@@ -23,15 +22,13 @@ MAIN, DEV, STAGED, NOTHING = ("main", False), ("dev", False), (None, True), (Non
 @pytest.fixture(scope="module")
 def ran(lake: Any) -> Callable[[str], Any]:
     """Runs a statement and reads it as the emitter does at its end."""
-    queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
-    snapshots.Registry(lake._jvm, queue, "offer").register()
+    queue = iceberg_queue(lake)
 
     def run(statement: str) -> Any:
-        queue.clear()
+        reports_in(queue)
         rows = lake.sql(statement)
         rows.collect()
-        told = [one for event in iter(queue.poll, None) if (one := commit_of(event)) is not None]
-        return PlanReader(lake).at_end(rows._jdf.queryExecution(), told)
+        return PlanReader(lake).at_end(rows._jdf.queryExecution(), reports_in(queue))
 
     return run
 

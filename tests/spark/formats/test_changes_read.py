@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from fixtures.spark_lake import formats, needs
-from fixtures.spark_lake.analysis import column_origins
+from fixtures.spark_lake.analysis import column_origins, reports_in
 from strandline_spark.extraction.datasets_of_plan import parts_of
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm.client import Jvm
 from strandline_spark.jvm.event_queue import EventQueue
-from strandline_spark.jvm.iceberg_snapshot import Commit, Scan, commit_of
+from strandline_spark.jvm.iceberg_snapshot import Commit, Scan
 from strandline_spark.model.statement import Dataset
 
 pytestmark = pytest.mark.spark
@@ -84,7 +84,8 @@ def test_iceberg_changes_read_their_table(lake: Any, queue: EventQueue) -> None:
     assert [(one.snapshot_id, one.from_snapshot_id) for one in read.snapshots] == [(second, first)]
 
     lake.table("lake.db.moved.changes").collect()
-    scans = [commit_of(event) for event in iter(lambda: queue.poll(3000), None)]
+    lake.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60_000)
+    scans = reports_in(queue)
     assert [scan for scan in scans if isinstance(scan, Scan)] == [
         Scan("lake.db.moved", second, first),
         Scan("lake.db.moved", second, first_snapshot_id=first),
@@ -107,14 +108,15 @@ def test_iceberg_changes_after_an_expired_snapshot_are_not_all(
         f"CALL lake.system.expire_snapshots(table => 'db.expired', snapshot_ids => array({first}))"
     )
     lake.table("lake.db.expired.changes").collect()
-    scans = [commit_of(event) for event in iter(lambda: queue.poll(3000), None)]
+    lake.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60_000)
+    scans = reports_in(queue)
 
     assert Scan("lake.db.expired", third, first_snapshot_id=second) in scans
     assert changes_read(lake, "lake.db.expired", scans) == [(third, first, False)] * 2
 
 
 def changes_read(
-    spark: Any, table: str, scans: Sequence[Scan | Commit | None]
+    spark: Any, table: str, scans: Sequence[Scan | Commit]
 ) -> list[tuple[str, str | None, bool]]:
     """Return what a query of all changes read: by its own plan, and by the scans that came."""
     newest = next(one for one in reversed(scans) if isinstance(one, Scan))

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fixtures.spark_lake import SPARK, needs
+from fixtures.spark_lake.analysis import ended_execution
 from strandline_spark import column_lineage
 from strandline_spark.extraction.reader import PlanReader
-from strandline_spark.jvm.client import class_name
 from strandline_spark.jvm.event_queue import EventQueue
 
 pytestmark = [
@@ -82,16 +82,8 @@ def test_append_by_path_has_all_columns_of_the_table_and_their_lineage(lake: Any
     lake.table("generated.visits").select("id", "at").write.format("delta").mode("append").save(
         path
     )
-    executions = [
-        e.qe()
-        for e in iter(lambda: queue.poll(3000), None)
-        if class_name(e).endswith("SQLExecutionEnd")
-    ]
+    save = ended_execution(queue, "SaveIntoDataSourceCommand")
     queue.leave(context._jsc.sc())
-
-    save = next(
-        qe for qe in executions if class_name(qe.analyzed()).endswith("SaveIntoDataSourceCommand")
-    )
     reader = PlanReader(lake)
     columns = reader.at_start(save).columns
     (output,) = reader.at_end(save).outputs

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from fixtures.spark_lake import needs
-from fixtures.spark_lake.analysis import next_event
+from fixtures.spark_lake.analysis import ended_execution
 from strandline_spark.columns.lineage import origins_of
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.formats.jdbc.datasets import FORMAT
 from strandline_spark.formats.jdbc.query import query_of
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm.client import Jvm, class_name
+from strandline_spark.jvm.client import Jvm
 from strandline_spark.jvm.event_queue import EventQueue
 
 pytestmark = pytest.mark.spark
@@ -76,8 +76,7 @@ def test_append_does_not_tell_the_columns_of_the_table(
         """Return the columns of the table that a write reports."""
         writer = lake.sql("SELECT 1L AS id, 'ann' AS name").write.format("jdbc")
         writer.options(dbtable="people", **options, **more).mode(mode).save()
-        ended = iter(lambda: next_event(queue, "SQLExecutionEnd").qe(), None)
-        save = next(qe for qe in ended if class_name(qe.analyzed()).endswith("SourceCommand"))
+        save = ended_execution(queue, "SourceCommand")
         (output,) = PlanReader(lake).at_end(save).outputs
         return [field.name for field in output.dataset.schema]
 

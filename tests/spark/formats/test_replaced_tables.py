@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fixtures.spark_lake import formats
+from fixtures.spark_lake.analysis import iceberg_queue, reports_in
 from strandline_spark.extraction.reader import PlanReader
-from strandline_spark.jvm.iceberg_snapshot import Registry, commit_of
 from strandline_spark.model.statement import Snapshot
 
 pytestmark = pytest.mark.spark
@@ -22,9 +22,7 @@ class World:
 
     def __init__(self, lake: Any, kind: str) -> None:
         self.lake, self.kind, self.place = lake, kind, PLACES[kind]
-        self.queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
-        if "iceberg" in formats():
-            Registry(lake._jvm, self.queue, "offer").register()
+        self.queue = iceberg_queue(lake)
 
     def done(self, statement: str) -> tuple[bool | None, int | None]:
         """Run a statement; return whether it replaced its table, and the number of its rows."""
@@ -33,11 +31,14 @@ class World:
 
     def made(self, statement: str) -> Snapshot:
         """Run a statement and return its snapshot."""
-        self.queue.clear()
+        reports_in(self.queue)
         execution = self.lake.sql(statement.replace("@", self.place))._jdf.queryExecution()
-        told = [commit_of(event) for event in iter(self.queue.poll, None)]
-        commits = [one for one in told if one is not None]
-        return PlanReader(self.lake).at_end(execution, commits).outputs[0].dataset.snapshots[0]
+        return (
+            PlanReader(self.lake)
+            .at_end(execution, reports_in(self.queue))
+            .outputs[0]
+            .dataset.snapshots[0]
+        )
 
     def dynamic(self, statement: str) -> tuple[bool | None, int | None]:
         """Run it where an overwrite replaces the partitions only that have new rows."""

@@ -13,7 +13,7 @@ from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.formats.done import ENDED
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.paimon.datasets import FORMAT
-from strandline_spark.jvm.client import keep
+from strandline_spark.jvm.client import known
 
 pytestmark = pytest.mark.spark
 paimon = needs("paimon")
@@ -35,8 +35,7 @@ def ran(spark: Any, statement: str = "INSERT INTO paimon.whose.t VALUES (1, 'a')
 
 
 def ended(execution: Any) -> Any:
-    keep(execution, ENDED, time.time() * 1000)
-    return execution
+    return known(execution, **{ENDED: time.time() * 1000})
 
 
 def told(reader: PlanReader, execution: Any) -> str:

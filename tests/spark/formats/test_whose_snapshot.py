@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from fixtures.spark_lake import needs
+from fixtures.spark_lake.analysis import iceberg_queue, reports_in
 from strandline_spark.extraction.reader import PlanReader
-from strandline_spark.jvm import iceberg_snapshot as snapshots
-from strandline_spark.jvm.iceberg_snapshot import ALL_CAME, Commit, Scan, commit_of
+from strandline_spark.jvm.iceberg_snapshot import ALL_CAME, Commit, Scan
 from strandline_spark.model.statement import Statement
 from strandline_spark.runs.unreported import UnreportedStatements
 
@@ -32,12 +32,10 @@ class Registry:
     """
 
     def __init__(self, spark: Any) -> None:
-        self._queue = spark._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
-        snapshots.Registry(spark._jvm, self._queue, "offer").register()
+        self._queue = iceberg_queue(spark)
 
     def __call__(self) -> list[Commit | Scan]:
-        told = iter(self._queue.poll, None)
-        return [one for event in told if (one := commit_of(event)) is not None]
+        return reports_in(self._queue)
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fixtures.spark_lake import formats, needs
+from fixtures.spark_lake.analysis import iceberg_queue, reports_in
 from strandline_spark.extraction.reader import PlanReader
-from strandline_spark.jvm.iceberg_snapshot import Registry, commit_of
 from strandline_spark.model.statement import Statement
 
 pytestmark = pytest.mark.spark
@@ -46,11 +46,9 @@ def told(spark: Any, statement: str) -> Statement:
     ],
 )
 def test_create_if_not_exists_of_an_existing_table_writes_nothing(lake: Any, table: str) -> None:
-    queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
-    if "iceberg" in formats():
-        Registry(lake._jvm, queue, "offer").register()
+    queue = iceberg_queue(lake)
     creation = execution(lake, f"CREATE TABLE IF NOT EXISTS {table} AS SELECT 1 AS id")
-    commits = [one for event in iter(queue.poll, None) if (one := commit_of(event)) is not None]
+    commits = reports_in(queue)
     made = PlanReader(lake).at_end(creation, commits)
     time.sleep(2.5)  # longer than a statement takes from its analysis to its table
     again = told(lake, f"CREATE TABLE IF NOT EXISTS {table} AS SELECT id AS other FROM range(3)")
@@ -185,14 +183,13 @@ def test_truncate_of_delta_is_reported(lake: Any) -> None:
 
 @iceberg
 def test_branch_write_belongs_to_its_table(lake: Any) -> None:
-    queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
-    Registry(lake._jvm, queue, "offer").register()
+    queue = iceberg_queue(lake)
     lake.sql("CREATE TABLE lake.done.branched (id bigint) USING iceberg")
     lake.sql("INSERT INTO lake.done.branched VALUES (1)")
     lake.sql("ALTER TABLE lake.done.branched CREATE BRANCH tried")
-    queue.clear()
+    reports_in(queue)
     insert = execution(lake, "INSERT INTO lake.done.branched.branch_tried VALUES (2)")
-    commits = [one for event in iter(queue.poll, None) if (one := commit_of(event)) is not None]
+    commits = reports_in(queue)
 
     written = PlanReader(lake).at_end(insert, commits).outputs[0].dataset
     refs = lake.sql(
@@ -207,10 +204,9 @@ def test_branch_write_belongs_to_its_table(lake: Any) -> None:
 
 @iceberg
 def test_table_whose_name_has_a_dot_has_the_snapshot_that_was_written(lake: Any) -> None:
-    queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
-    Registry(lake._jvm, queue, "offer").register()
+    queue = iceberg_queue(lake)
     insert = execution(lake, "CREATE TABLE lake.done.`x.y` USING iceberg AS SELECT 1 AS id")
-    commits = [one for event in iter(queue.poll, None) if (one := commit_of(event)) is not None]
+    commits = reports_in(queue)
 
     written = PlanReader(lake).at_end(insert, commits).outputs[0].dataset
     made = lake.sql("SELECT snapshot_id FROM lake.done.`x.y`.snapshots").first()

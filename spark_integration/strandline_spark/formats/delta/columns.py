@@ -37,8 +37,7 @@ def _clauses(node: Node) -> Iterator[Node]:
 
 
 def _target_name(action: Node) -> str:
-    parts = action.fields["targetColNameParts"]
-    return str(parts[0]) if isinstance(parts, list) else str(parts).strip("[]").split(", ")[0]
+    return str(action.fields["targetColNameParts"][0])
 
 
 def _update(resolver: StatementScopes, node: Node, context: Seen) -> Scope:

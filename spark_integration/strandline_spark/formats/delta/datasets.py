@@ -39,9 +39,10 @@ from strandline_spark.jvm.client import (
     JAVA_FAILED,
     JavaObject,
     Jvm,
+    answer,
     class_name,
     fetched,
-    once,
+    known,
     optional,
     simple_name,
 )
@@ -332,7 +333,7 @@ def _path_of_relation(relation: JavaObject) -> str | None:
     name = class_name(relation)
     if _is_feed(relation):
         return str(
-            once(
+            answer(
                 relation,
                 "path",
                 lambda relation_: (
@@ -342,7 +343,7 @@ def _path_of_relation(relation: JavaObject) -> str | None:
         )
     if not (name.endswith("HadoopFsRelation") or name.startswith(_PACKAGE)):
         return None
-    index = once(relation, "index", lambda relation_: relation_.location())
+    index = answer(relation, "index", lambda relation_: known(relation_.location()))
     return str(index.path().toString()) if _is_delta(index) and not _is_log(index) else None
 
 

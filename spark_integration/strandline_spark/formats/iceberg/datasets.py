@@ -43,10 +43,10 @@ from strandline_spark.jvm.client import (
     JAVA_THREW,
     JavaObject,
     Jvm,
+    answer,
     class_name,
     dotted,
-    kept,
-    once,
+    known_answer,
     simple_name,
 )
 from strandline_spark.jvm.iceberg_snapshot import (
@@ -108,7 +108,7 @@ class Iceberg(Format):
         if (registry := jvm.kept.get(REGISTRY)) is not None:
             registry.seen(mention.table)
         location = str(
-            once(mention.table, "location", lambda table_: iceberg_table(table_).location())
+            answer(mention.table, "location", lambda table_: iceberg_table(table_).location())
         )
         return self._dataset(mention, location, _qualified(mention), jvm)
 
@@ -290,7 +290,7 @@ class Iceberg(Format):
         from_snapshot_id: str | None = None,
         observed: bool = False,
     ) -> Snapshot:
-        current = kept(mention.table, "current")
+        current = known_answer(mention.table, "current")
         as_json = json.loads(current) if current is not None else {}
         table = iceberg_table(mention.table) if as_json else None
         if as_json.get("snapshot-id") != snapshot_id:
@@ -335,7 +335,7 @@ def _shows_metadata(table: JavaObject, jvm: Jvm) -> bool:
     kind = "org.apache.iceberg.BaseMetadataTable"
     _opened(table, jvm)
     return bool(
-        once(
+        answer(
             table,
             "metadata",
             lambda table_: jvm.class_named(kind).isInstance(iceberg_table(table_)),
@@ -353,7 +353,7 @@ def _opened(table: JavaObject, jvm: Jvm) -> None:
     Only one of its fields knows the table.
     """
     if _is_changelog(table):
-        once(
+        answer(
             table,
             "table",
             lambda relation_: jvm.field(relation_, "table") or jvm.field(relation_, "icebergTable"),
@@ -373,12 +373,12 @@ def _qualified(mention: Mention) -> str:
     table, _, part = named.rpartition(".")
     if mention.table is None or not _PART.fullmatch(part):
         return named
-    own = str(once(mention.table, "name", lambda table_: iceberg_table(table_).name()))
+    own = str(answer(mention.table, "name", lambda table_: iceberg_table(table_).name()))
     return table if _same_table(own, table) else named
 
 
 def _name(catalog: JavaObject) -> str:
-    return str(once(catalog, "name", lambda catalog_: catalog_.name()))
+    return str(answer(catalog, "name", lambda catalog_: catalog_.name()))
 
 
 def _same_table(committed: str, qualified: str) -> bool:
@@ -458,12 +458,12 @@ def _pinned(table: JavaObject, jvm: Jvm) -> int | None:
     Of a time travel, or the one that was current then.
     """
     try:
-        pinned = once(table, "pinned", lambda scan_: scan_.snapshotId())
+        pinned = answer(table, "pinned", lambda scan_: scan_.snapshotId())
     except JAVA_FAILED:
         return None
     if pinned is not None:
         return int(pinned)
-    current = once(table, "current", lambda table_: _current(table_, jvm))
+    current = answer(table, "current", lambda table_: _current(table_, jvm))
     return int(json.loads(current)["snapshot-id"]) if current is not None else None
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from strandline_spark.formats.mention import Mention
-from strandline_spark.jvm.client import JavaObject, once
+from strandline_spark.jvm.client import JavaObject, answer
 
 
 def iceberg_table(table: JavaObject) -> JavaObject:
     """Iceberg's table of a Spark table."""
-    return once(table, "table", lambda relation_: relation_.table())
+    return answer(table, "table", lambda relation_: relation_.table())
 
 
 def find_snapshot(mention: Mention, snapshot_id: int) -> tuple[JavaObject, JavaObject | None]:

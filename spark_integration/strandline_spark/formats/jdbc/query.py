@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from strandline_spark.columns.expression import Value, constant
 from strandline_spark.columns.expressions import value_of
 from strandline_spark.jvm.client import JAVA_FAILED, Jvm
-from strandline_spark.plans.tree import Node, is_tree, parsed, tree_of
+from strandline_spark.plans.tree import Node
+from strandline_spark.plans.tree_source import tree_of_plan
 
 ColumnOf = Callable[[str, str], Value]  # (table, column) -> what it stands for
 
@@ -78,9 +78,9 @@ class JdbcQuery:
         """The tables that it names, its common table expressions not among them."""
         expressions = {name.lower() for name, _ in _expressions(self.root)}
         tables = dict[str, None]()
-        for entry in _entries(self.root):
-            if entry["class"].endswith(".UnresolvedRelation"):
-                parts = _parts(entry["multipartIdentifier"])
+        for node in self.root.everything():
+            if node.name == "UnresolvedRelation":
+                parts = node.fields["multipartIdentifier"]
                 if len(parts) > 1 or parts[0].lower() not in expressions:
                     tables[_spelt(parts, self.text)] = None
         return list(tables)
@@ -109,7 +109,7 @@ def query_of(url: str, text: str, jvm: Jvm) -> JdbcQuery | None:
         readings.reverse()
     for text_tried in dict.fromkeys(readings):
         try:
-            return JdbcQuery(parsed(parser.parsePlan(text_tried).toJSON()), text)
+            return JdbcQuery(tree_of_plan(parser.parsePlan(text_tried)).root, text)
         except JAVA_FAILED:
             continue
     return None
@@ -128,30 +128,11 @@ def _spelt(parts: Sequence[str], text: str) -> str:
     return ".".join(f'"{part}"' if f'"{part}"' in text else part for part in parts)
 
 
-def _parts(shown: str) -> list[str]:
-    return shown.strip("[]").split(", ")
-
-
-def _entries(root: Node) -> Iterator[dict[str, Any]]:
-    """Every entry of the plan's JSON, those of the plans and expressions inside others too."""
-    waiting: list[Any] = [node.fields for node in root.walk()]
-    while waiting:
-        value = waiting.pop(0)
-        if isinstance(value, dict):
-            if "class" in value:
-                yield value
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)
-
-
 def _expressions(root: Node) -> Iterator[tuple[str, Node]]:
     """The common table expressions: name and query."""
-    for entry in _entries(root):
-        for relation in (
-            entry.get("cteRelations") or () if entry["class"].endswith(".UnresolvedWith") else ()
-        ):
-            yield str(relation["_1"]), tree_of(relation["_2"])
+    for node in root.everything():
+        for relation in node.fields.get("cteRelations") or ():
+            yield str(relation["_1"]), relation["_2"]
 
 
 class _Reading:
@@ -210,7 +191,7 @@ class _Reading:
 
     def _sources(self, node: Node, name: str | None = None) -> Iterator[_Source]:
         if node.name == "UnresolvedRelation":
-            yield self._named(_parts(node.fields["multipartIdentifier"]), name)
+            yield self._named(node.fields["multipartIdentifier"], name)
         elif node.name == "SubqueryAlias" and node.children[0].name in {
             "UnresolvedRelation",
             "SubqueryAlias",
@@ -253,13 +234,13 @@ def _sources_of(star: Node, sources: Sequence[_Source]) -> list[_Source]:
     target = star.fields.get("target")
     if not target:
         return list(sources)
-    name = _parts(str(target))[-1].lower()
+    name = str(target[-1]).lower()
     return [source for source in sources if source.name.lower() == name]
 
 
 def _name_of(item: Node) -> str:
     if item.name == "UnresolvedAttribute":
-        return _parts(item.fields["nameParts"])[-1]
+        return str(item.fields["nameParts"][-1])
     return str(item.fields.get("name") or "")
 
 
@@ -278,14 +259,14 @@ class _Seen:
         """The expression as if it were analysed: attributes with ids, functions by their names."""
         children = [self.resolvable(child) for child in node.children]
         if node.name == "UnresolvedAttribute":
-            self._values.append(self._found(_parts(node.fields["nameParts"])))
+            self._values.append(self._found(node.fields["nameParts"]))
             return Node(
                 "AttributeReference",
-                {"exprId": {"id": len(self._values) - 1}, "name": "column"},
+                {"exprId": len(self._values) - 1, "name": "column"},
                 [],
             )
         if node.name == "UnresolvedFunction":
-            name = _parts(node.fields["nameParts"])[-1].lower()
+            name = str(node.fields["nameParts"][-1]).lower()
             called = Node(name.capitalize(), {}, children)
             return (
                 Node("AggregateExpression", node.fields, [called])
@@ -294,9 +275,7 @@ class _Seen:
             )
         if node.name in _NAMES:
             return children[0]
-        if node.name.startswith("Unresolved") or any(
-            is_tree(v) for k, v in node.fields.items() if k == "plan"
-        ):
+        if node.name.startswith("Unresolved") or node.node("plan") is not None:
             raise _UnknownError
         return Node(node.name, node.fields, children)
 
@@ -324,7 +303,3 @@ class _Seen:
     def subquery(self, expression: Node) -> Value:
         """A subquery has no lineage."""
         raise _UnknownError
-
-    def wrote(self, cast: Node) -> str | None:
-        """Every cast of a text that was parsed is the user's."""
-        return "CAST"
