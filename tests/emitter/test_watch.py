@@ -11,7 +11,7 @@ import pytest
 from fixtures.emitter.builders import APPLICATION, Sent, announcer, conf, insert, snapshot, table
 from fixtures.emitter.plans import QUERY, RUN, Answers, Handle, Plan, ended, started
 from strandline_spark.jvm.client import Known
-from strandline_spark.jvm.notices import ExecutionEnded, ExecutionStarted, Other
+from strandline_spark.jvm.notices import ExecutionEnded, ExecutionStarted
 from strandline_spark.model.statement import Statement
 from strandline_spark.runs.batch_queries import Actions
 from strandline_spark.runs.dispatch import Watch
@@ -45,19 +45,12 @@ class Bus:
         execution = SimpleNamespace(getQueryExecution=self._plans.get)
         sql = SimpleNamespace(execution=SimpleNamespace(SQLExecution=execution))
         spark = SimpleNamespace(apache=SimpleNamespace(spark=SimpleNamespace(sql=sql)))
-        self.ignored = 0
         self.forgotten: list[object] = []
-        queue: Any = SimpleNamespace(
-            gateway=SimpleNamespace(jvm=SimpleNamespace(org=spark)), ignore_newest=self.ignore
-        )
+        queue: Any = SimpleNamespace(gateway=SimpleNamespace(jvm=SimpleNamespace(org=spark)))
         self.watch = Watch(
             queue, APPLICATION, actions, streams, sayer, forget=self.forgotten.append
         )
         streams.query_started(QUERY, RUN, None, 500)
-
-    def ignore(self) -> None:
-        """Events of the newest one's class are not wanted."""
-        self.ignored += 1
 
     def start(self, number: int, plan: Any, root: int | None = None, batch: int | None = 0) -> None:
         """An execution under the description of a micro-batch begins; no plan.
@@ -132,10 +125,3 @@ def test_execution_unknown_to_spark_is_released_at_the_second_check(bus: Bus) ->
     assert bus.forgotten == [over]
     assert list(bus.watch._open) == [1]
     assert bus.announcer.missed == 1
-
-
-def test_foreign_events_on_spark_s_bus_are_not_wanted_again_and_are_no_loss(bus: Bus) -> None:
-    bus.watch.take(Other("com.example.TheirEvent"))
-
-    assert bus.ignored == 1
-    assert bus.announcer.missed == 0

@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -122,14 +123,15 @@ def test_the_java_text_of_the_probe_is_in_what_is_built(
 
 
 def test_the_probe_is_read_from_a_zip(tmp_path: Path) -> None:
+    places = [str(pyfiles.build(tmp_path)), sysconfig.get_path("purelib")]
     program = (
-        f"import sys; sys.path.insert(0, {str(pyfiles.build(tmp_path))!r})\n"
+        f"import sys; sys.path += {places!r}\n"
         "from strandline_spark.jvm import probe\n"
         "print('.zip' in probe.__file__, 'public class Probe' in probe.source())"
     )
 
     result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True
+        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True
     )
 
     assert result.stdout.strip() == "True True"

@@ -34,9 +34,9 @@ def drained(queue: EventQueue) -> list[Notice]:
     return list(iter(lambda: queue.poll(0), None))
 
 
-def listeners_of_iceberg(lake: Any) -> int:
-    """Return how many listeners Iceberg has in all."""
-    loader = lake._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+def listeners_of_iceberg(lake: Any, loader: Any = None) -> int:
+    """Return how many listeners the Iceberg of a loader has in all."""
+    loader = loader or lake._jvm.java.lang.Thread.currentThread().getContextClassLoader()
     registry = lake._jvm.java.lang.Class.forName(f"{EVENTS}Listeners", True, loader)
     field = registry.getDeclaredField("LISTENERS")
     field.setAccessible(True)
@@ -94,5 +94,6 @@ def test_iceberg_of_another_class_loader_is_registered_when_seen(lake: Any, gate
     queue.registry.seen(maker.newInstance(gateway.new_array(jvm.Object, 0)))
     queue.registry.seen(maker.newInstance(gateway.new_array(jvm.Object, 0)))
 
-    assert int(queue.probe.registrations()) == 6
+    assert listeners_of_iceberg(lake, other) == 3
     queue.leave(lake.sparkContext._jsc.sc())
+    assert listeners_of_iceberg(lake, other) == 0

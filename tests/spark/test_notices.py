@@ -17,7 +17,6 @@ from strandline_spark.jvm.iceberg_snapshot import Commit
 from strandline_spark.jvm.notices import (
     ExecutionEnded,
     ExecutionStarted,
-    Other,
     Wake,
     completes_of,
     job_name_of,
@@ -102,19 +101,6 @@ def test_end_of_a_write_has_its_statistics(
     assert statistics_of(execution)["rowCount"] == (2 if grouped else 9)
 
 
-def test_dull_events_do_not_come_again(lake: Any, queue: EventQueue) -> None:
-    lake.range(3).collect()
-    next_start(queue)
-    queue.ignore_newest()
-    next_notice(queue, ExecutionEnded)
-    lake.range(3).collect()
-
-    while not isinstance(came := queue.poll(20_000), ExecutionEnded):
-        assert not isinstance(came, ExecutionStarted)
-
-    assert queue.dropped() == 0
-
-
 def test_end_of_a_failed_statement_has_its_error(lake: Any, queue: EventQueue) -> None:
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         lake.sql("SELECT 1 DIV (id - id) FROM range(1)").collect()
@@ -143,16 +129,14 @@ def test_commit_is_as_iceberg_reports_it(lake: Any, queue: EventQueue) -> None:
     assert commit.summary["added-records"] == "2"
 
 
-def test_other_event_and_wake_up_are_told_apart(lake: Any) -> None:
-    queue = EventQueue(lake.sparkContext._gateway, 10)
-    queue.probe.offer(lake._jvm.java.util.ArrayList())
+def test_only_events_that_are_looked_at_and_wake_ups_enter_the_queue(lake: Any) -> None:
+    queue = EventQueue(lake.sparkContext._gateway, 1)
+    for _ in range(2):
+        queue.probe.offer(lake._jvm.java.util.ArrayList())
     queue.wake()
 
-    assert [queue.poll(0), queue.poll(0), queue.poll(0)] == [
-        Other("java.util.ArrayList"),
-        Wake(),
-        None,
-    ]
+    assert [queue.poll(0), queue.poll(0)] == [Wake(), None]
+    assert queue.dropped() == 0
 
 
 def test_execution_is_not_mistaken_for_the_next(lake: Any, queue: EventQueue) -> None:

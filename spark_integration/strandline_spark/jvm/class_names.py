@@ -43,6 +43,7 @@ IMPORTED = (
     f"{SPARK}sql.types.Metadata",
     f"{SPARK}sql.types.StructField",
     f"{SPARK}util.ThreadUtils",
+    "com.fasterxml.jackson.databind.ObjectMapper",
     "scala.Enumeration",
     "scala.Option",
     "scala.Product",

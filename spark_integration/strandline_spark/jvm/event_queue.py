@@ -1,9 +1,8 @@
 """The bounded queue inside the JVM that Spark's listener bus fills and one Python thread empties.
 
 The probe is the listener, so that Spark never calls back into Python; a full queue drops the event
-and counts it. Most of what Spark tells during a query is of no use here; classes of events that
-turned out to be `dull` do not enter the queue again. Iceberg's registry of commits feeds the same
-queue.
+and counts it. Only events enter it that are asked anything (`notices`). Iceberg's registry of
+commits feeds the same queue.
 """
 
 from __future__ import annotations
@@ -44,10 +43,6 @@ class EventQueue:
             swallowed("Spark's events wait behind other listeners'", error)
             spark_context.addSparkListener(self.probe)
         self.registry.begin()
-
-    def ignore_newest(self) -> None:
-        """Events of the class of the one that was taken last are not wanted again."""
-        self.probe.ignoreNewest()
 
     @cached_property
     def registry(self) -> Registry:

@@ -1,4 +1,7 @@
-"""What the JVM's queue holds, as values: one class for each kind of event that is looked at."""
+"""What the JVM's queue holds, as values: one class for each kind of event that is looked at.
+
+Events of other classes, also what others post on Spark's bus, do not enter the queue.
+"""
 
 from __future__ import annotations
 
@@ -122,13 +125,6 @@ class ApplicationEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
-    """An event that nobody looks at."""
-
-    class_name: str
-
-
-@dataclass(frozen=True, slots=True)
 class Wake:
     """Nothing that Spark said: somebody wants the waiting to end."""
 
@@ -141,7 +137,6 @@ Notice = (
     | ApplicationEnded
     | Commit
     | Scan
-    | Other
     | Wake
 )
 
@@ -149,8 +144,7 @@ Notice = (
 def notice_of(text: str, event: Callable[[], JavaObject]) -> Notice:
     """Return the notice of what the probe wrote down; `event` gives the event itself."""
     answers = answers_in(text)
-    maker = _MAKERS.get(answers["class"])
-    return maker(answers, event) if maker is not None else Other(answers["class"])
+    return _MAKERS[answers["class"]](answers, event)
 
 
 def _started(answers: dict[str, Any], event: Callable[[], JavaObject]) -> Notice:

@@ -75,7 +75,7 @@ class Node:
 def answers_with_trees(text: str) -> Any:
     """Return what the probe wrote down, with its trees as nodes."""
     shapes_text, _, body = text.partition("\n")
-    shapes = [_shape(*names) for names in json.loads(shapes_text)]
+    shapes = [_shape(*shape) for shape in json.loads(shapes_text)]
 
     def read(value: dict[str, Any]) -> Any:
         if "$tree" in value:
@@ -88,13 +88,13 @@ def answers_with_trees(text: str) -> Any:
 def holds_subqueries(text: str) -> bool:
     """Return whether an expression of what the probe wrote down holds a plan."""
     shapes = json.loads(text.partition("\n")[0])
-    return any("plan" in fields and ".expressions." in name for name, *fields in shapes)
+    return any("plan" in fields and ".expressions." in name for _, name, *fields in shapes)
 
 
 _Shape = tuple[str, tuple[str, ...]]
 
 
-def _shape(class_name: str, *fields: str) -> _Shape:
+def _shape(number: int, class_name: str, *fields: str) -> _Shape:
     return class_name.rpartition(".")[2], fields
 
 

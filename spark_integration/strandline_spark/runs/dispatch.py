@@ -61,7 +61,6 @@ class Watch:
     ) -> None:
         jvm = queue.gateway.jvm
         self._jvm = Jvm(jvm)
-        self._ignore_newest = queue.ignore_newest
         self._query_execution = jvm.org.apache.spark.sql.execution.SQLExecution.getQueryExecution
         self._application = application
         self._actions = actions
@@ -96,8 +95,6 @@ class Watch:
                 self.ended_at = notice.at
             case Wake():
                 pass
-            case _:  # also what others post on Spark's bus
-                self._ignore_newest()
         self._taken_at = time.time() * 1000
 
     def _arrive(self, arrival: Commit | Scan) -> None:

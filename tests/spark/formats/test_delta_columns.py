@@ -130,7 +130,7 @@ def test_merge_recomputes_generated_columns(lake: Any) -> None:
 def test_update_recomputes_generated_columns(lake: Any) -> None:
     assert rows(lake, "UPDATE generated.days SET id = id + 1") == [
         "id <- days.id = (id + 1)",
-        "day <- days.at",
+        "day <- days.at = CAST(at AS DATE)",
         "twice <- days.id = ((id + 1) * 2)",
     ]
 

@@ -44,6 +44,7 @@ from strandline_spark.jvm.client import (
     JavaObject,
     Jvm,
     answer,
+    ask,
     class_name,
     dotted,
     known_answer,
@@ -62,7 +63,6 @@ from strandline_spark.jvm.iceberg_snapshot import (
 from strandline_spark.model.statement import Catalog, Dataset, Snapshot, Symlink
 
 _PACKAGE = "org.apache.iceberg.spark."
-_PARSER = "org.apache.iceberg.SnapshotParser"
 _SPARK_3 = "org.apache.iceberg.spark.Spark3Util"
 _CHANGE_COLUMNS = {"_change_type", "_change_ordinal", "_commit_snapshot_id"}
 _METADATA_COLUMNS = {"_file", "_pos", "_partition", "_spec_id", "_deleted"}
@@ -72,13 +72,21 @@ _REWRITES = {"SparkRewriteTableCatalog", "SparkCachedTableCatalog"}
 _LOOKED_AT = 1000  # snapshots, from the newest back
 
 
+_OF_SNAPSHOT = {
+    "id": "snapshotId",
+    "parent": "parentId",
+    "at": "timestampMillis",
+    "operation": "operation",
+    "summary": "summary",
+}
 _ASKED = {
     f"{_PACKAGE}source.SparkTable": {
         "location": "table.location",
         "metadata": "table?org.apache.iceberg.BaseMetadataTable",
         "pinned": "snapshotId",
-        "current": f"table.currentSnapshot|{_PARSER}.toJson(org.apache.iceberg.Snapshot)",
-    }
+        "current": ">table.currentSnapshot",
+    },
+    "org.apache.iceberg.BaseSnapshot": _OF_SNAPSHOT,
 }
 
 
@@ -158,7 +166,7 @@ class Iceberg(Format):
         )
         if end:
             return self._snapshot(mention, int(end), jvm, from_snapshot_id=start)
-        pinned = _pinned(mention.table, jvm)
+        pinned = _pinned(mention.table)
         return self._snapshot(mention, pinned, jvm, observed=True) if pinned is not None else None
 
     def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
@@ -237,7 +245,7 @@ class Iceberg(Format):
         for snapshot in islice(newest_first(table), _LOOKED_AT):
             query_id, made_by = batch_of(jvm.mapping(snapshot.summary())) or (None, 0)
             if query_id == query and made_by <= number:
-                return _of(snapshot, jvm) if made_by == number else None
+                return _of(snapshot) if made_by == number else None
         return None
 
     def written_by_query(
@@ -259,7 +267,7 @@ class Iceberg(Format):
         return [
             BatchSnapshot(
                 number,
-                _of(snapshot, jvm),
+                _of(snapshot),
                 [Scan(n, id_, old.get(n) if n in changes else None) for n, id_ in own.items()],
             )
             for (number, snapshot), own, old in zip(snapshots, inputs, before, strict=False)
@@ -268,7 +276,7 @@ class Iceberg(Format):
     def _of_commit(self, mention: Mention, commit: Commit, jvm: Jvm) -> Snapshot:
         table, snapshot = find_snapshot(mention, int(commit.snapshot_id))
         if snapshot is not None:
-            return with_branch_of_commit(_of(snapshot, jvm), table, jvm)
+            return with_branch_of_commit(_of(snapshot), table, jvm)
         rows = commit.summary.get("added-records")
         return Snapshot(
             self.name,
@@ -290,10 +298,9 @@ class Iceberg(Format):
         from_snapshot_id: str | None = None,
         observed: bool = False,
     ) -> Snapshot:
-        current = known_answer(mention.table, "current")
-        as_json = json.loads(current) if current is not None else {}
-        table = iceberg_table(mention.table) if as_json else None
-        if as_json.get("snapshot-id") != snapshot_id:
+        described = known_answer(mention.table, "current") or {}
+        table = iceberg_table(mention.table) if described else None
+        if described.get("id") != snapshot_id:
             table, snapshot_found = find_snapshot(mention, snapshot_id)
             if snapshot_found is None:
                 return Snapshot(
@@ -302,15 +309,15 @@ class Iceberg(Format):
                     from_snapshot_id=from_snapshot_id,
                     observed=observed,
                 )
-            as_json = _json_of(snapshot_found, jvm)
+            described = _described(snapshot_found)
         read = replace(
-            _snapshot_of_json(as_json), from_snapshot_id=from_snapshot_id, observed=observed
+            _snapshot_of(described), from_snapshot_id=from_snapshot_id, observed=observed
         )
-        read = with_branch_of_read(read, table, "wap.id" in as_json.get("summary", {}), jvm)
+        read = with_branch_of_read(read, table, "wap.id" in (described["summary"] or {}), jvm)
 
         def at(id_: str) -> Snapshot | None:
             _, before = find_snapshot(mention, int(id_))
-            return _of(before, jvm) if before is not None else None
+            return _of(before) if before is not None else None
 
         return with_same_rows(read, {"replace"}, at)
 
@@ -452,7 +459,7 @@ def _promised_location(catalog: JavaObject, identifier: JavaObject, jvm: Jvm) ->
     return str(method.invoke(catalog, jvm.array("java.lang.Object", identifier)))
 
 
-def _pinned(table: JavaObject, jvm: Jvm) -> int | None:
+def _pinned(table: JavaObject) -> int | None:
     """The snapshot that the analysed plan holds.
 
     Of a time travel, or the one that was current then.
@@ -463,38 +470,35 @@ def _pinned(table: JavaObject, jvm: Jvm) -> int | None:
         return None
     if pinned is not None:
         return int(pinned)
-    current = answer(table, "current", lambda table_: _current(table_, jvm))
-    return int(json.loads(current)["snapshot-id"]) if current is not None else None
+    current = answer(table, "current", _current)
+    return int(current["id"]) if current is not None else None
 
 
-def _current(table: JavaObject, jvm: Jvm) -> str | None:
+def _current(table: JavaObject) -> Mapping[str, Any] | None:
     current = iceberg_table(table).currentSnapshot()
-    return str(jvm.static(_PARSER, "toJson")(current)) if current is not None else None
+    return _described(current) if current is not None else None
 
 
-def _of(snapshot: JavaObject, jvm: Jvm) -> Snapshot:
-    return _snapshot_of_json(_json_of(snapshot, jvm))
+def _of(snapshot: JavaObject) -> Snapshot:
+    return _snapshot_of(_described(snapshot))
 
 
-def _json_of(snapshot: JavaObject, jvm: Jvm) -> Mapping[str, Any]:
-    as_json: Mapping[str, Any] = json.loads(jvm.static(_PARSER, "toJson")(snapshot))
-    return as_json
+def _described(snapshot: JavaObject) -> Mapping[str, Any]:
+    return dict(zip(_OF_SNAPSHOT, ask(snapshot, *_OF_SNAPSHOT.values()), strict=True))
 
 
-def _snapshot_of_json(as_json: Mapping[str, Any]) -> Snapshot:
-    summary, parent = as_json.get("summary") or {}, as_json.get("parent-snapshot-id")
+def _snapshot_of(described: Mapping[str, Any]) -> Snapshot:
+    summary, parent = described["summary"] or {}, described["parent"]
     replaces, rows = replaces_table(summary), summary.get("added-records")
     if replaces and rows is None:
         rows = 0
     return Snapshot(
         "iceberg",
-        str(as_json["snapshot-id"]),
+        str(described["id"]),
         str(parent) if parent is not None else None,
         barrier_id=stated_barrier(summary),
-        committed_at=datetime.fromtimestamp(
-            as_json["timestamp-ms"] / 1000, timezone.utc
-        ).isoformat(),
-        operation=str(summary.get("operation")),
+        committed_at=datetime.fromtimestamp(described["at"] / 1000, timezone.utc).isoformat(),
+        operation=str(described["operation"]),
         number_of_rows=int(rows) if rows is not None else None,
         group=summary.get(GROUP),
         generation=generation_of(summary),
