@@ -343,12 +343,7 @@ def present(scala_option: JavaObject) -> JavaObject | None:
 
 def class_name(instance: JavaObject) -> str:
     """The full name of an object's class: every format wants to know."""
-    return str(answer(instance, "class", _class_name))
-
-
-def _class_name(instance: JavaObject) -> str:
-    target = fetched(instance)
-    return str(probe_of(target._gateway_client).nameOfClass(target))
+    return str(answer(instance, "class", lambda object_: ask(object_, "getClass.getName")[0]))
 
 
 def dotted(identifier: JavaObject) -> str:
