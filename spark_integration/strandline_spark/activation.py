@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -84,10 +85,11 @@ def context_of(spark: Any) -> Any:
 def activate(context: Any, by_hand: bool = False) -> bool:
     """Start an emitter for a SparkContext whose conf, or user, asks for it."""
     try:
-        conf = conf_of_context(context)
+        settings = dict(context.getConf().getAll())  # three round trips each: asked for once
+        conf = _conf_of(settings, context)
         if not (conf.enabled or by_hand):
             return False
-        _follow_conf(context)
+        _follow_conf(settings)
         if conf.disabled:
             return False
         if conf.stock_listener:
@@ -107,17 +109,16 @@ def activate(context: Any, by_hand: bool = False) -> bool:
         return False
 
 
-def _follow_conf(context: Any) -> None:
+def _follow_conf(settings: Mapping[str, str]) -> None:
     """Let `spark.sql` follow the conf, and tell the collector of options of catalogs in it."""
     from strandline_spark.consistency.reading.conf import obey
 
     obey()
-    conf = dict(context.getConf().getAll())
     prefix = CATALOG_TABLE_LINEAGE.partition("NAME")[0]
-    if any(key.startswith(prefix) and key.endswith("-lineage") for key in conf):
+    if any(key.startswith(prefix) and key.endswith("-lineage") for key in settings):
         from strandline_spark.consistency.catalog_options import announce
 
-        announce(conf)
+        announce(settings)
 
 
 def _read_latest() -> None:
@@ -128,8 +129,12 @@ def _read_latest() -> None:
 
 def conf_of_context(context: Any) -> Conf:
     """Return the emitter's settings of a SparkContext."""
+    return _conf_of(dict(context.getConf().getAll()), context)
+
+
+def _conf_of(settings: dict[str, str], context: Any) -> Conf:
     return replace(
-        conf_of(dict(context.getConf().getAll())),
+        conf_of(settings),
         app_id=context.applicationId,
         spark_version=context.version,
     )

@@ -10,7 +10,8 @@ import logging
 from collections.abc import Iterable
 
 from strandline_spark.jvm.class_names import FIELDS, Internal
-from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm
+from strandline_spark.jvm.client import Jvm
+from strandline_spark.jvm.probe import answers_in
 
 _LOG = logging.getLogger("strandline")
 
@@ -20,24 +21,8 @@ def unavailable(jvm: Jvm, of_formats: Iterable[Internal] = ()) -> tuple[str, ...
 
     Each is named in the log, once.
     """
-    reasons = tuple(field.lost for field in (*FIELDS, *of_formats) if _lacks(jvm, field))
+    fields = {f"{field.owner} {field.field}": field.lost for field in (*FIELDS, *of_formats)}
+    reasons = tuple(fields[line] for line in answers_in(jvm.probe.lacking("\n".join(fields))))
     for lost in reasons:
         _LOG.warning("strandline: not available with these versions: %s", lost)
     return reasons
-
-
-def _lacks(jvm: Jvm, internal: Internal) -> bool:
-    """Return true if the class is here without the field.
-
-    A class that is not here does no harm.
-    """
-    try:
-        owner = _loaded(jvm, internal.owner)
-    except JAVA_FAILED:
-        return False
-    return jvm.declared(owner, internal.field) is None
-
-
-def _loaded(jvm: Jvm, name: str) -> JavaObject:
-    loader = jvm.view.java.lang.Thread.currentThread().getContextClassLoader()
-    return jvm.view.java.lang.Class.forName(name, False, loader)

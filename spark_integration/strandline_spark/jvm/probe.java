@@ -233,6 +233,24 @@ public class Probe extends SparkListener implements InvocationHandler, Runnable 
         return answers.written(found);
     }
 
+    /** Those lines, a class and a field of it each, whose class is here without the field. */
+    public String lacking(String lines) throws Exception {
+        List lacking = new ArrayList();
+        String[] each = lines.split("\n");
+        for (int i = 0; i < each.length; i++) {
+            String[] words = each[i].split(" ");
+            try {
+                ClassLoader loader = Thread.currentThread().getContextClassLoader();
+                if (field(Class.forName(words[0], false, loader), words[1]) == null) {
+                    lacking.add(each[i]);
+                }
+            } catch (Throwable absent) { // a class that is not here does no harm
+                continue;
+            }
+        }
+        return new Answers().written(lacking);
+    }
+
     /** The scans of a physical plan, with those in subqueries, in stages and in cached relations. */
     public List scans(Object plan) throws Exception {
         List found = new ArrayList();

@@ -99,7 +99,7 @@ def test_conf_that_is_set_at_run_time_is_followed(known_bank: Any) -> None:
     query = f"SELECT amount FROM {known_bank.name('credits')}"
     assert activation.conf_of_context(spark.sparkContext).enabled is False
 
-    activation._follow_conf(spark.sparkContext)
+    activation._follow_conf(dict(spark.sparkContext.getConf().getAll()))
     try:
         latest = amounts(spark.sql(query))
         spark.sql(f"SET {key}=strong")
