@@ -485,7 +485,7 @@ function Overview({ placed, handle, size, move, current, start }) {
       k,
     );
   };
-  return html`<svg class="overview" ref=${root} width=${Math.ceil(placed.width * scale)}
+  return html`<svg class=${`overview ${start ? "" : "low"}`} ref=${root} width=${Math.ceil(placed.width * scale)}
     height=${Math.ceil(placed.height * scale)} aria-hidden="true" onClick=${go} onPointerMove=${(
       event,
     ) => {
