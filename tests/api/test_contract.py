@@ -91,7 +91,7 @@ def test_unknown_resources_get_404(bank_client: httpx.Client) -> None:
     assert problem(bank_client.get("/nothing")) == (
         404,
         "not_found",
-        "/api/v2/nothing: there is no such path; /docs names all",
+        "/api/v2/nothing: no such path; /docs lists all paths",
     )
 
 

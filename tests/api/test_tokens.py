@@ -108,7 +108,7 @@ def bad_tokens(provider: Provider) -> dict[str, tuple[str, str]]:
         "jwk": jwt.algorithms.RSAAlgorithm.to_jwk(stranger.public_key(), as_dict=True),
     }
     curve = ec.generate_private_key(ec.SECP256R1())
-    wrong_kind = "its signature (alg) is none of STRANDLINE_OIDC_ALGORITHMS"
+    wrong_kind = "its signature algorithm (alg) is not in STRANDLINE_OIDC_ALGORITHMS"
     return {
         "none": (by_hand({"alg": "none", "kid": "first"}, claims), wrong_kind),
         "None": (by_hand({"alg": "None", "kid": "first"}, claims), wrong_kind),

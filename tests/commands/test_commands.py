@@ -131,8 +131,7 @@ def test_a_table_without_snapshots_has_nothing_to_expire(
 
     assert main(["expire", "bank.a"], {"STRANDLINE_DATABASE_URL": sqlite_url}) == 0
     assert (
-        capsys.readouterr().out
-        == "bank.a: no snapshot of it is known, so there is nothing to expire\n"
+        capsys.readouterr().out == "bank.a: no snapshots are known, so there is nothing to expire\n"
     )
     assert main(["expire", "bank.a", "--json"], {"STRANDLINE_DATABASE_URL": sqlite_url}) == 0
     assert json.loads(capsys.readouterr().out) == {

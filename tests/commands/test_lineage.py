@@ -328,7 +328,7 @@ def test_unreachable_collector_is_reported_in_one_line(lineage: Command) -> None
     code, out, err = lineage("bank.balance", "--url", "http://127.0.0.1:1")
 
     assert (code, out) == (1, "")
-    assert err.startswith("strandline: cannot reach the collector at http://127.0.0.1:1: ")
+    assert err.startswith("strandline: cannot reach the collector at http://127.0.0.1:1 (")
     assert err.count("\n") == 1
 
 
@@ -433,7 +433,7 @@ def test_lineage_of_a_run_shows_the_runs_that_it_depends_on(lineage: Command) ->
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        (("run:1",), "strandline: a run is asked for alone\n"),
+        (("run:1",), "strandline: run:ID must be the only name\n"),
         (
             ("--granularity", "column", "--collapse", "root"),
             "strandline: --collapse needs --granularity table\n",

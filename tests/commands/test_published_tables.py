@@ -217,7 +217,7 @@ def test_foreign_table_is_not_replaced(publish: Publish, lake: Any) -> None:
             "nowhere",
             "nowhere.strandline.catalog_options: catalog nowhere refused the table: ",
         ),
-        ("lake.db", "lake.db: is the name of a catalog and of something in it"),
+        ("lake.db", "lake.db: is a path in a catalog; name the catalog alone"),
     ],
 )
 def test_unusable_catalog_is_reported(publish: Publish, catalog: str, reason: str) -> None:

@@ -558,7 +558,7 @@ def test_errors_without_a_version_use_catalog_names(engine: Engine) -> None:
     )
 
     with reader(engine) as connection:
-        with pytest.raises(RefusedError, match=r"^lake\.bank\.balance: no snapshot of it is known"):
+        with pytest.raises(RefusedError, match=r"^lake\.bank\.balance: no snapshots are known"):
             latest_of(connection, tables[0])
         with pytest.raises(
             RefusedError, match=r"^lake\.bank\.balance, lake\.bank\.report: no consistent cut"

@@ -309,8 +309,8 @@ def _dead(connection: Connection, now: float) -> Iterable[Trouble]:
 def _unread(connection: Connection) -> Iterable[Trouble]:
     if count := count_set_aside(connection, "unread"):
         words = (
-            f"{count} events wait for a Strandline that can read them: the log has the fault; "
-            "update and start it anew"
+            f"{count} events could not be read because of a fault in Strandline, which the log "
+            "shows: update it and restart"
         )
         yield Trouble("unread_events", "all", words)
 

@@ -178,7 +178,7 @@ def slack_text(body: bytes) -> str:
     if message.get("dependents"):
         lines.append(f"depends on it: {', '.join(message['dependents'])}")
     if message.get("late"):
-        lines.append(f"late because of it: {', '.join(message['late'])}")
+        lines.append(f"tables made late: {', '.join(message['late'])}")
     if message.get("link"):
         lines.append(message["link"])
     return "\n".join(lines)

@@ -373,8 +373,8 @@ def _at_least(answer: Json) -> str:
 
 NOT_SHOWN = {
     "schemas": (
-        "dataset whose columns at one of the moments no event that is kept tells",
-        "datasets whose columns at one of the moments no event that is kept tells",
+        "dataset without a stored schema at one of the moments",
+        "datasets without a stored schema at one of the moments",
     ),
     "edges": ("edge of earlier, failed or ended runs", "edges of earlier, failed or ended runs"),
     "filtered": ("node that was filtered", "nodes that were filtered"),

@@ -48,7 +48,7 @@ class Progress:
             f"{table} {len(snapshots.get(table, [])):2}" for table in TABLES.values()
         )
         now = (
-            f"snapshots: {counts}  told to the collector: "
+            f"snapshots: {counts}  known to the collector: "
             f"{len(rows(self._bank, 'sink_snapshot_lineage')):3}"
         )
         if now != self._last_line:

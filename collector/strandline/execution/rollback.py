@@ -171,7 +171,7 @@ class Executor:
         elif batch is None or batch not in folder.batches("commits"):
             job = step.target.rpartition(":")[2]
             raise RefusedError(
-                f"{folder.location} has no micro-batch {batch} any more: "
+                f"{folder.location} no longer has micro-batch {batch}: "
                 f"add --lost-state {quote(job)}"
             )
         else:

@@ -374,7 +374,7 @@ def test_empty_answer_says_when_a_filter_or_limit_hid_nodes(command: Command) ->
 
     for code, out, _ in (filtered, cut):
         assert code == 1
-        assert out.splitlines()[0] == "nothing of what is shown depends on orders"
+        assert out.splitlines()[0] == "nothing shown depends on orders"
     assert "nodes that were filtered" in filtered[1]
     assert "(cut by depth: at least" in cut[1]
 

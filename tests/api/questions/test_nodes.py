@@ -60,7 +60,7 @@ def test_nodes_endpoint_cuts_the_farthest_nodes_first(
     assert [(row["id"], int(row["distance"])) for row in rows] == [
         (one["id"], one["distance"]) for one in whole
     ]
-    for options, reason in ((("--collapse", "root"), "--collapse is not for --nodes"),
+    for options, reason in ((("--collapse", "root"), "--collapse cannot be combined with --nodes"),
                             (("--format", "dot"), "--format dot is for graphs"),
-                            (("--snapshots",), "--snapshots is not for --nodes")):  # fmt: skip
+                            (("--snapshots",), "--snapshots cannot be combined with --nodes")):  # fmt: skip
         assert reason in command("lineage", "orders", "--nodes", *options)[2]

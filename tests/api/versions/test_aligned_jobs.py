@@ -76,6 +76,6 @@ def test_an_aligned_job_that_lost_its_checkpoint_keeps_the_barriers_before(lake:
 
     assert [table["snapshotId"] for table in answer["tables"]] == ["r2", "c1"]
     assert answer["blockedBy"][0]["reason"] == (
-        "al: db.copy: a query began anew on a table with content; replace the whole table, "
+        "al: db.copy: a query with a new checkpoint writes a table with content; replace the whole table, "
         "or go back: strandline rollback db.copy 2"
     )

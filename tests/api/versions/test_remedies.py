@@ -85,7 +85,7 @@ def test_a_stream_that_began_on_rows_of_others_starts_anew_on_an_empty_table(lak
 
     assert (
         "other: db.other: its stream began on snapshot x0, which no run of the group made; replace"
-        " the whole table, or empty it with TRUNCATE TABLE and start its stream anew with a new"
+        " the whole table, or empty it with TRUNCATE TABLE and restart its stream with a new"
         " checkpoint"
     ) in refused["detail"]
     strong = lake.snapshots(RAW, other, consistency="strong")
@@ -148,7 +148,7 @@ def test_a_run_that_wrote_a_part_is_followed_by_a_whole_one(lake: Server) -> Non
     lake.post(*batch_run("report", 2, 140, {COPY: "c1"}, {report: whole}, parent="p1"))
 
     assert (
-        "its last run wrote a part of it; replace the whole table, or assert that it is complete:"
+        "its last run wrote only a part of it; replace the whole table, or assert that it is complete:"
         " spark.strandline.completes=true"
     ) in refused
     assert lake.snapshots(COPY, report, consistency="strong") == {COPY: "c1", report: "p2"}

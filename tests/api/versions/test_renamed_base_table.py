@@ -117,7 +117,7 @@ def test_names_of_a_swap_mean_the_same_table_in_every_answer(server: Server) -> 
     server.post(*FIRST, *OTHER, *SWAP)
 
     refused = server.versions("db.b", consistency="strong", status=409)
-    assert "db.b was used by another table before, its barriers begin anew" in str(refused)
+    assert "db.b was the name of another table before, so its barriers start again" in str(refused)
     refused = server.versions("db.b", consistency="cut", status=409)
     assert "no snapshot of db.b is known since another table had that name" in str(refused)
     server.post(appended("ingest", 60, "db.b", "r3", "r2"))
@@ -143,7 +143,7 @@ def test_declaration_returns_where_the_first_rename_of_a_swap_looked_certain(
     assert server.snapshots("db.a") == server.snapshots("db.a", consistency="cut") == {"db.a": "x3"}
     for name in ("db.b", "db.tmp"):
         refused = server.versions(name, consistency="strong", status=409)
-        assert f"{name} was used by another table before" in str(refused)
+        assert f"{name} was the name of another table before" in str(refused)
     for reader in (follower, Follower(server.engine)):
         with reader.model() as model:
             assert model.group_of == {(LAKE, "db.a"): "d"}

@@ -200,7 +200,7 @@ def test_rows_that_a_stream_found_in_its_table_are_in_no_strong_answer(
             answer = {short(one.table): one.snapshot for one in strong(model, tables)}
 
     assert len(tables) == 2
-    assert "empty it with TRUNCATE TABLE and start its stream anew" in str(refused.value)
+    assert "empty it with TRUNCATE TABLE and restart its stream" in str(refused.value)
     table_at = {"iceberg": of_iceberg, "delta": of_delta}[kind](tmp_path, "p")
     rows = {name: sorted(row["v"] for row in table_at.rows(name, answer[name])) for name in answer}
     assert rows["copy"] == rows["raw"]

@@ -177,7 +177,7 @@ def test_events_list_says_where_archived_events_are(
     main(["events", "--json"], environ)
     answer = json.loads(capsys.readouterr().out)
 
-    assert then == ["no event is stored any more", where]
+    assert then == ["no events are left in the store", where]
     assert later == ["no event matches"]
     assert (answer["items"], [one["target"] for one in answer["archived"]]) == ([], [target])
 

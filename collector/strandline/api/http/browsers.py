@@ -52,8 +52,8 @@ class RefuseForeignPages:
         # No browser leaves it out; health checks of load balancers speak HTTP/1.0 without it.
         if self._hosts is not None and named and _name_of(host) not in self._hosts:
             return ForbiddenError(
-                f"this collector is not called {_name_of(host)[:200]!r}; "
-                "STRANDLINE_ALLOWED_HOSTS names what it is called"
+                f"the host name {_name_of(host)[:200]!r} is not allowed; "
+                "add it to STRANDLINE_ALLOWED_HOSTS if it is this collector's"
             )
         if _is_foreign(headers, scope["method"], host):
             return ForbiddenError("requests from a page of another origin are refused")

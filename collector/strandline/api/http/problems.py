@@ -115,7 +115,7 @@ async def on_error(request: Request, error: Exception) -> Response:
             return problem(
                 404,
                 "not_found",
-                f"{unquote(request.url.path)}: there is no such path; /docs names all",
+                f"{unquote(request.url.path)}: no such path; /docs lists all paths",
             )
         case HTTPException(status_code=405):
             return _other_method(request)

@@ -68,7 +68,9 @@ class Tokens:
         header = jwt.get_unverified_header(token)
         algorithm, id_ = header.get("alg"), header.get("kid")
         if not isinstance(algorithm, str) or algorithm not in self._settings.oidc_algorithms:
-            raise jwt.InvalidTokenError("its signature (alg) is none of STRANDLINE_OIDC_ALGORITHMS")
+            raise jwt.InvalidTokenError(
+                "its signature algorithm (alg) is not in STRANDLINE_OIDC_ALGORITHMS"
+            )
         if not isinstance(id_, str):
             raise jwt.InvalidTokenError("it names no key (kid)")
         return jwt.decode(

@@ -170,8 +170,8 @@ def _topic_faults(admin: "KafkaAdminClient", settings: Settings, where: str) -> 
         )
     if int(values.get("max.message.bytes", LARGEST_EVENT)) < LARGEST_EVENT:
         yield (
-            f"{where}: max.message.bytes is {values['max.message.bytes']}; events of "
-            f"{LARGEST_EVENT} are real"
+            f"{where}: max.message.bytes is {values['max.message.bytes']}; events can have "
+            f"{LARGEST_EVENT} bytes"
         )
     yield from position_findings(admin, settings, where)
 

@@ -41,7 +41,7 @@ def run(options: Namespace, settings: Settings) -> int:
         show_table(HEAD, [_row(item) for item in items], after)
     else:
         nothing = "no event matches" if any(parameters.values()) else "no event is stored yet"
-        show(["no event is stored any more" if answer["archived"] else nothing, *after])
+        show(["no events are left in the store" if answer["archived"] else nothing, *after])
     return 0
 
 

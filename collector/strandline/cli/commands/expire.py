@@ -68,7 +68,7 @@ def _are(number: int) -> str:
 def _lines(name: str, answer: dict[str, Any]) -> list[str]:
     expirable, kept = answer["expirable"], answer["keptCount"]
     if not expirable and not kept:
-        return [f"{name}: no snapshot of it is known, so there is nothing to expire"]
+        return [f"{name}: no snapshots are known, so there is nothing to expire"]
     number, pinned, outside = len(expirable), answer["pinned"], answer["outsideCount"]
     lines = [f"{name}: {counted(number, 'snapshot')} {_are(number)} expirable, {kept} pinned"]
     lines += [f"  expirable {snapshot}" for snapshot in expirable[:SHOWN]]

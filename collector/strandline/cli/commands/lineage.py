@@ -132,13 +132,13 @@ def _fault_of_nodes(options: Namespace) -> str | None:
     plain_options = [name for name, value in plain.items() if getattr(options, name) != value]
     if options.format not in (None, "json", "csv"):
         return f"--nodes is a list: --format {options.format} is for graphs"
-    return f"--{plain_options[0]} is not for --nodes" if plain_options else None
+    return f"--{plain_options[0]} cannot be combined with --nodes" if plain_options else None
 
 
 def _fault_of_run(options: Namespace) -> str | None:
     """Return the error for an option that does not apply to a run."""
     if len(options.node) > 1:
-        return "a run is asked for alone"
+        return "run:ID must be the only name"
     plain = {"direction": "both", "granularity": "table", "state": "recent", "collapse": "none"}
     others = (
         "column",
@@ -157,7 +157,7 @@ def _fault_of_run(options: Namespace) -> str | None:
     ]
     plain_options += [name for name in others if getattr(options, name)]
     return (
-        f"--{plain_options[0]} is not for a run: its answer is the runs that it stands on"
+        f"--{plain_options[0]} does not apply to a run: the answer is its upstream runs"
         if plain_options
         else None
     )

@@ -70,7 +70,7 @@ def _impact_lines(answer: Json) -> None:
     after = [_summary(answer), *_read(node), *_cut(answer), *not_shown(answer)]
     if not answer["items"]:
         whole = answer["complete"] and not answer["hidden"]["filtered"]
-        nothing = "nothing that is known" if whole else "nothing of what is shown"
+        nothing = "nothing that is known" if whole else "nothing shown"
         show([f"{nothing} depends on {name}", *after[1:]])
         return
     head = ("KIND", "WHAT", "DEPENDS", "STEPS", "OWNERS", "LAST READ OR RUN", "BY")

@@ -18,7 +18,7 @@ def run(options: Namespace, settings: Settings) -> int:
     """Print the report."""
     if "." in options.catalog:
         raise RefusedError(
-            f"{options.catalog}: is the name of a catalog and of something in it", "catalog"
+            f"{options.catalog}: is a path in a catalog; name the catalog alone", "catalog"
         )
     before = options.before or datetime.now(UTC) - timedelta(days=7)
     with spark_session(options) as spark:

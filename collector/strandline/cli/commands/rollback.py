@@ -198,8 +198,8 @@ def _by_hand(step: RollbackStep) -> list[str]:
     if folder and step.action == "cut checkpoint":
         return [
             (
-                f"{folder}: remove from commits/, then from offsets/, what is numbered above "
-                f"{batch}, with its .crc"
+                f"{folder}: remove the files numbered above {batch} with their .crc files, "
+                "first from commits/, then from offsets/"
             )
         ]
     if folder:

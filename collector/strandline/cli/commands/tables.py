@@ -18,7 +18,7 @@ def run(options: Namespace, settings: Settings) -> int:
     """Write the tables."""
     if "." in options.catalog:
         raise RefusedError(
-            f"{options.catalog}: is the name of a catalog and of something in it", "catalog"
+            f"{options.catalog}: is a path in a catalog; name the catalog alone", "catalog"
         )
     tables = IcebergTables(catalog_properties(options.catalog_property))
     engine = existing_store(settings)

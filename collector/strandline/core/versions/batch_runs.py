@@ -54,7 +54,7 @@ def _fault(model: Model, place: GroupJob, step: Step, table: Table) -> str:
     last = step.written_to(table)[-1]
     if place.batch and not (last.replaces or last.completes):
         return (
-            "its last run wrote a part of it; replace the whole table, or assert that it is"
+            "its last run wrote only a part of it; replace the whole table, or assert that it is"
             " complete: spark.strandline.completes=true"
         )
     for used in step.fact.used:

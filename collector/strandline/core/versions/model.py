@@ -332,7 +332,9 @@ class Model:
         """In words, why the barriers of a table begin anew; empty where they do not."""
         if table not in self.reused:
             return ""
-        return f"{self.call(table)} was used by another table before, its barriers begin anew"
+        return (
+            f"{self.call(table)} was the name of another table before, so its barriers start again"
+        )
 
     def why_untracked(self, table: Table) -> str:
         """In words, why `table` has no consistent versions."""

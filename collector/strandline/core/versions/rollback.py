@@ -86,8 +86,7 @@ def plan(
     steps = _full(model, {table: reached[table] for table in cleared}, jobs, generation)
     names = ", ".join(map(model.call, tables))
     why = (
-        f"there is no barrier up to {barrier} that {names} all have and whose state "
-        "their jobs still have"
+        f"no barrier up to {barrier} is left in all of {names} and in the checkpoints of their jobs"
     )
     return Plan("full", group.name, None, generation, tuple(cleared), jobs, steps, why)
 
@@ -106,9 +105,9 @@ def _refuse_root(model: Model, table: Table, barrier: int, tables: list[Table]) 
     newest = model.done[table].last
     if not model.sources(table) and newest is not None and barrier < newest:
         raise RefusedError(
-            f"{model.call(table)} is a base table: it goes back only to a barrier that all "
-            f"tables made from it have too, and there is none up to {barrier} that "
-            f"{', '.join(map(model.call, tables))} all have and whose state their jobs still have",
+            f"{model.call(table)} is a base table, so it goes back only together with all "
+            f"tables made from it, and no barrier up to {barrier} is left in all of "
+            f"{', '.join(map(model.call, tables))} and in the checkpoints of their jobs",
             "base_table",
         )
 

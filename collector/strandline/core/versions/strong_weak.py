@@ -265,8 +265,8 @@ def _remedy(model: Model, table: Table, why: str) -> str:
         back = f"strandline rollback {quote(model.call(table))} {last}"
         return f"{why}; replace the whole table, or go back: {back}"
     return (
-        f"{why}; replace the whole table, or empty it with TRUNCATE TABLE and start its stream"
-        " anew with a new checkpoint"
+        f"{why}; replace the whole table, or empty it with TRUNCATE TABLE and restart its stream"
+        " with a new checkpoint"
     )
 
 

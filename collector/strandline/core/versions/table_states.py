@@ -14,7 +14,7 @@ from strandline.core.versions.model import Model
 from strandline.core.versions.steps import Step, TableState
 
 PASSED_OVER = "its stream passed over changes of"
-BEGAN_ANEW = "a query began anew on a table with content"
+BEGAN_ANEW = "a query with a new checkpoint writes a table with content"
 
 
 def states_of(model: Model, step: Step) -> dict[Table, TableState]:
@@ -53,7 +53,7 @@ def _state_of(model: Model, step: Step, table: Table) -> TableState:
         return TableState(step.own, step.unsure, broken, last.snapshot)
     if step.is_run:  # a correction stands where its parent did
         base = _written_on(model, step, table)
-        return base or TableState({}, broken="a batch run wrote a part of it")
+        return base or TableState({}, broken="a batch run wrote only a part of it")
     return replace(_after(model, step, table), snapshot=last.snapshot)
 
 
@@ -177,7 +177,7 @@ def _fault(model: Model, step: Step, base: TableState, *, goes_on: bool) -> str:
     if not goes_on and not step.own.keys() | step.unsure <= step.began.keys():
         if model.steps[step.job].before(step) is None:
             return BEGAN_ANEW
-        return "it was restored, and where its stream goes on is not known"
+        return "it was restored, and the position of its stream is unknown"
     return _skipped(model, step)
 
 

@@ -234,8 +234,9 @@ def too_few_connections(connection: Connection) -> str | None:
     if allowed >= 3 * consumer:
         return None
     return (
-        f"max_connections lets {allowed} in: strandline serve opens up to {2 * consumer},"
-        f" strandline consume up to {consumer}; what finds none waits and tries again"
+        f"max_connections allows {allowed} connections: strandline serve opens up to "
+        f"{2 * consumer}, strandline consume up to {consumer}; "
+        "those without a connection wait and retry"
     )
 
 

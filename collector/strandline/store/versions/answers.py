@@ -73,7 +73,7 @@ def latest_of(connection: Connection, table: Table) -> str:
     head = heads_of(connection, [table]).get(table)
     if head is None:
         label = labels_of(connection, [table])[table]
-        raise RefusedError(f"{label}: no snapshot of it is known", "no_version")
+        raise RefusedError(f"{label}: no snapshots are known", "no_version")
     return head
 
 
@@ -226,7 +226,7 @@ def cut_of(connection: Connection, tables: Sequence[Table]) -> dict[Table, Cut]:
             why = f"no snapshot of {', '.join(labels[table] for table in without)} is known"
             why += _since_reused(connection, without)
         raise RefusedError(
-            f"{names}: no consistent cut was found in what is known of their data lineage: {why}",
+            f"{names}: the recorded data lineage shows no consistent cut: {why}",
             "no_version",
         )
     return {table: Cut(cut[table], (table, cut[table]) in observed) for table in tables}
@@ -298,7 +298,7 @@ def _refuse_shared_numbers(connection: Connection, table: Table) -> None:
     if set(connection.scalars(formats)) - {"iceberg"}:
         label = labels_of(connection, [table])[table]
         raise RefusedError(
-            f"{label} was used by another table before, whose snapshots may have the same ids:"
+            f"{label} was the name of another table before, whose snapshots may have the same ids:"
             " no cut through it is certain; write it under a new name",
             "no_version",
         )
