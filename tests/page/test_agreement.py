@@ -84,14 +84,14 @@ def test_untracked_tables_are_never_said_to_agree(browser: Any, empty_address: s
 
         assert page.inner_text("h2:has(+ p)") == "SQL without a promise that all agree"
         assert page.inner_text("h2 + p .dim").startswith(
-            f"weak: {LOOKUP} is untracked: its latest snapshot, without any promise"
+            f"these tables: {LOOKUP} is untracked: its latest snapshot, without any promise"
         )
         assert page.locator("td:nth-child(5)").all_inner_texts() == ["c1 2", "l1 untracked"]
 
         tab.open(f"/compare?tables={node}{RAW}~{node}{COPY}&way=weak")
 
         assert page.inner_text("h2:has(+ p)") == "SQL that agrees"
-        assert page.inner_text("h2 + p .dim").startswith("weak: these tables agree")
+        assert page.inner_text("h2 + p .dim").startswith("these tables: they agree")
         assert tab.faults == []
 
 

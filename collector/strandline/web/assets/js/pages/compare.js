@@ -20,7 +20,7 @@ import { go, useData, withParams } from "../state.js";
 // By the value of `consistency`: the word of the board, and what the snapshots promise.
 const WAYS = {
   strong: ["pipeline", "all tables that depend on each other agree"],
-  weak: ["these tables", "these tables agree"],
+  weak: ["these tables", "they agree, whatever else depends on them"],
   cut: ["cut", "no recorded lineage contradicts it, without barriers"],
 };
 

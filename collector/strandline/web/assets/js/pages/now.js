@@ -201,7 +201,7 @@ function Empty() {
     in <code>spark-defaults.conf</code> send it, with <code>strandline-spark</code> installed beside
     PySpark:</p>
     <pre>${conf}</pre><p><button onClick=${() => copy(conf)}>Copy the conf</button></p>
-    <p>Or any OpenLineage producer: Airflow, dbt, Flink, the OpenLineage Spark listener. Or by
-    hand:</p><pre>${event}</pre><p>
+    <p>Or any OpenLineage producer: Airflow, dbt, Flink, the OpenLineage Spark listener. What a
+    Marquez holds comes with <code>strandline import --from marquez URL</code>. Or by hand:</p><pre>${event}</pre><p>
     <button onClick=${() => copy(event)}>Copy the command</button></p>`;
 }
