@@ -188,7 +188,7 @@ def test_operations_have_names_and_answers_that_programs_can_use(bank_client: ht
     assert json.dumps(document).count("#/components/schemas/Problem") > len(operations)
 
 
-def test_answers_have_models_whose_names_differ(bank_client: httpx.Client) -> None:
+def test_models_of_answers_have_different_names(bank_client: httpx.Client) -> None:
     """Client generators name a class after the title of a model, and drop one of two of a name."""
     document = bank_client.get("../../openapi.json").json()
     models = document["components"]["schemas"]

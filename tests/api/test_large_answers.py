@@ -63,7 +63,7 @@ def connection_of(large: None, sqlite_engine: Engine) -> Iterator[str]:
         yield address
 
 
-def test_answers_that_nobody_reads_take_no_more_than_their_room(connection_of: str) -> None:
+def test_unread_answers_stay_within_their_memory_limit(connection_of: str) -> None:
     """One client may have half of the room; the rest of its questions hear 503."""
     connections_open = [ask_without_reading(connection_of) for _ in range(10)]
 
@@ -90,7 +90,7 @@ def test_client_that_stops_reading_is_cut_off(
         assert received < LARGE
 
 
-def test_large_answer_arrives_whole_on_a_connection_that_goes_on(connection_of: str) -> None:
+def test_large_answer_arrives_whole_on_a_connection_that_stays_open(connection_of: str) -> None:
     with client_of(connection_of, "/api/v1") as client:
         answers = [client.get("/large"), client.head("/large"), client.get("/namespaces")]
 
@@ -98,7 +98,7 @@ def test_large_answer_arrives_whole_on_a_connection_that_goes_on(connection_of: 
     assert len(answers[0].content) == int(answers[1].headers["content-length"]) > LARGE
 
 
-def test_tables_that_nobody_reads_leave_connections_for_others(
+def test_unread_tables_leave_connections_for_others(
     own_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More clients than the pool has connections ask for a table and read nothing of it."""

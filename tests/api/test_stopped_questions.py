@@ -122,7 +122,7 @@ def test_question_ends_when_its_client_has_gone(
 
 
 @pytest.mark.parametrize("path", ["/api/v2/statement", "/api/v2/loop"])
-def test_question_that_takes_too_long_is_told_what_to_do(
+def test_question_that_takes_too_long_gets_a_remedy(
     engine: Engine, endless: EndlessQuestions, path: str
 ) -> None:
     with serving(engine, replace(SETTINGS, question_seconds=1)) as address:
@@ -286,7 +286,7 @@ def test_only_question_is_stopped_when_it_fills_the_memory(
         asyncio.run(ask())
 
 
-def test_only_question_goes_on_if_the_memory_was_full_before_it(
+def test_single_question_continues_if_memory_was_full_before_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(questions, "LOOK_SECONDS", 0.01)

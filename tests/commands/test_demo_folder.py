@@ -92,7 +92,7 @@ def test_next_demo_begins_with_an_empty_folder(tmp_path: Path) -> None:
     assert names == ["conf", "lake", "logs", "made-by-strandline-demo"]
 
 
-def test_demo_keeps_a_folder_of_somebody_else(tmp_path: Path) -> None:
+def test_demo_keeps_a_foreign_folder(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").touch()
 
     with pytest.raises(DemoError, match="not a demo's"), claimed_folder(tmp_path):

@@ -220,7 +220,7 @@ def test_database_that_a_server_has_open_is_asked_without_a_note(
     assert capsys.readouterr() == ("no job is known yet\n", "")
 
 
-def test_missing_database_is_told_where_no_collector_answers(
+def test_missing_database_is_reported_if_no_collector_answers(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(collector, "LOCAL_COLLECTOR", "http://127.0.0.1:1")

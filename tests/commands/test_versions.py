@@ -314,7 +314,7 @@ def test_retire_accepts_stopped_jobs_only(strandline: Strandline) -> None:
     )
 
 
-def test_table_of_a_retired_job_is_called_untracked_though_nothing_is_newer(
+def test_table_of_a_retired_job_is_called_untracked_even_without_lag(
     strandline: Strandline,
 ) -> None:
     strandline("retire", "credits", "--even-if-running")
@@ -325,7 +325,7 @@ def test_table_of_a_retired_job_is_called_untracked_though_nothing_is_newer(
     ]
 
 
-def test_retire_accepts_a_job_that_is_lost_though_no_server_noted_it(
+def test_retire_accepts_a_lost_job_that_no_server_has_noted(
     database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     engine = make_engine(database_url)

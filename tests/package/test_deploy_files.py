@@ -328,7 +328,7 @@ def test_ingress_without_a_certificate_is_made_if_it_is_asked_for() -> None:
     }
 
 
-def test_metrics_are_closed_until_somebody_may_read_them(manifests: list[Json]) -> None:
+def test_metrics_are_closed_by_default(manifests: list[Json]) -> None:
     def ports(manifests: list[Json]) -> dict[str, list[str]]:
         policies = [one for one in manifests if one["kind"] == "NetworkPolicy"]
         return {

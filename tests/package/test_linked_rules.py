@@ -100,7 +100,7 @@ def test_the_emitter_links_to_the_rules_of_the_collector() -> None:
         (zip_of_emitter, EMITTER),
     ],
 )
-def test_the_rules_are_real_files_in_what_is_built(
+def test_built_distributions_contain_the_rules_as_real_files(
     built: Callable[[Path], Path], module: str, tmp_path: Path
 ) -> None:
     path = built(tmp_path)
@@ -113,7 +113,7 @@ def test_the_rules_are_real_files_in_what_is_built(
 
 
 @pytest.mark.parametrize("built", [wheel_of_emitter, sdist_of_emitter, zip_of_emitter])
-def test_the_java_text_of_the_probe_is_in_what_is_built(
+def test_built_distribution_contains_the_java_source_of_the_probe(
     built: Callable[[Path], Path], tmp_path: Path
 ) -> None:
     text = (ROOT / "spark_integration" / PROBE).read_text()

@@ -240,7 +240,7 @@ def model_with_four_cuts() -> Model:
     ("batches", "carried"),
     [(IDLE_FIRST, {2: "c2", 3: "c3"}), (IDLE_LATER, {1: "c1", 4: "c4"})],
 )
-def test_stream_goes_on_after_a_micro_batch_that_wrote_no_row(
+def test_stream_continues_after_a_micro_batch_without_rows(
     batches: list[tuple[int, str | None, str, str | None]], carried: dict[int, str], order: int
 ) -> None:
     """A foreachBatch that skips an empty frame, or a format that commits no empty append."""
@@ -262,7 +262,7 @@ def test_stream_goes_on_after_a_micro_batch_that_wrote_no_row(
 
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize("batches", [IDLE_FIRST, IDLE_LATER], ids=["idle first", "at once"])
-def test_stream_that_began_on_rows_that_nobody_recorded_completes_nothing(
+def test_stream_that_began_on_unrecorded_rows_completes_nothing(
     batches: list[tuple[int, str | None, str, str | None]], order: int
 ) -> None:
     model = model_with_four_cuts()
@@ -278,7 +278,7 @@ def test_stream_that_began_on_rows_that_nobody_recorded_completes_nothing(
     assert holder.why.startswith("its stream began on snapshot filled, which no run of the group")
 
 
-def test_new_query_on_a_table_that_somebody_emptied_is_whole() -> None:
+def test_new_query_on_an_emptied_table_is_whole() -> None:
     """The advice for a stream that began on rows of others: empty the table, take a new checkpoint."""
     model = Model()
     apply(model, GroupDeclared("bank", (ROOT,), 0.0))

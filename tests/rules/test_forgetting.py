@@ -118,7 +118,7 @@ def test_random_histories_match_a_model_that_forgets_nothing(seeds: range) -> No
             apply(some, fact)
             tables = sorted(world.truth)
             assert strongs(some, tables) == strongs(all_of_it, tables), f"history {seed}"
-            if not heard_of_late(some):
+            if not reported_late(some):
                 assert answers(some, tables) == answers(all_of_it, tables), f"history {seed}"
                 for pair in combinations(tables, 2):
                     assert weakly_alike(some, all_of_it, list(pair)), f"history {seed}: {pair}"
@@ -127,7 +127,7 @@ def test_random_histories_match_a_model_that_forgets_nothing(seeds: range) -> No
     assert forgot > compared / 10  # otherwise this test says nothing
 
 
-def heard_of_late(model: Model) -> bool:
+def reported_late(model: Model) -> bool:
     """Return true if a job or a table is at a barrier that is forgotten already."""
     forgotten = model.group(GROUP).forgotten
     positions = [place.position for place in model.places.values()]

@@ -59,7 +59,7 @@ def test_rename_that_turns_out_to_be_uncertain_is_none() -> None:
     assert renames.moves(TableRenamed(A, B, 10.0)) is None
 
 
-def test_what_is_told_again_changes_nothing() -> None:
+def test_repeated_event_changes_nothing() -> None:
     renames = Renames([(1, TableRenamed(A, B, 10.0)), (2, NameReused(C, 20.0))])
 
     assert renames.has(TableRenamed(A, B, 10.0))

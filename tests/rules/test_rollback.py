@@ -41,7 +41,7 @@ def went_wrong(seed: int) -> tuple[World, Model, Worker, int] | None:
         world.content[world.truth[wrong.writes][later]] ^= 1
     for worker in world.workers:
         if worker is not wrong:
-            compute_anew(world, worker)
+            compute_again(world, worker)
     return world, model, wrong, barrier
 
 
@@ -52,7 +52,7 @@ def all_started(worker: Worker) -> list[Fact]:
     return [RunStarted(worker.job, run, 1e6, "bank", tuple(worker.reads), (worker.writes,))]
 
 
-def compute_anew(world: World, worker: Worker) -> None:
+def compute_again(world: World, worker: Worker) -> None:
     """The content that a job made of what it read, wrong or not."""
     for barrier, snapshot in world.truth[worker.writes].items():
         inputs = [world.truth[source].get(barrier) for source in worker.reads]

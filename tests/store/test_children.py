@@ -244,7 +244,7 @@ def test_edges_of_an_applications_recent_runs_are_shown(engine: Engine) -> None:
     ]
 
 
-def test_child_whose_recent_runs_have_another_parent_is_a_node_of_its_own(engine: Engine) -> None:
+def test_child_with_another_parent_in_recent_runs_is_its_own_node(engine: Engine) -> None:
     below = run("COMPLETE", 2, "app.copied", ["a"], ["b"], of_run=parent("app"))
     since = [
         run("COMPLETE", 10 + day, "app.copied", ["a"], ["b"], run_id=f"alone-{day}")

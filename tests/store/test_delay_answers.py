@@ -41,7 +41,7 @@ def test_last_barrier_has_a_delay_while_its_time_is_stored(engine: Engine) -> No
     assert (answer["delay"]["barrier"], answer["delay"]["seconds"]) == (1, 5.0)
 
 
-def test_staleness_is_told_after_the_time_of_the_last_barrier_is_gone(engine: Engine) -> None:
+def test_lag_is_known_after_the_time_of_the_last_barrier_is_deleted(engine: Engine) -> None:
     model = late_balance()
     model.group(GROUP).forget(2)
 

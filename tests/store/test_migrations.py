@@ -167,7 +167,7 @@ def test_the_fingerprint_depends_on_every_table_and_view() -> None:
     assert fingerprint() not in others
 
 
-def test_a_view_that_is_laid_out_anew_keeps_the_fingerprint() -> None:
+def test_reformatted_view_keeps_the_fingerprint() -> None:
     queries = views("sqlite").values()
     laid_out = [query.replace("\n", "\n    ") for query in queries]
 

@@ -144,7 +144,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize("order", some_orders(PLACES, 4), ids=range(6))
-def test_places_whose_tables_had_one_name_stay_apart(engine: Engine, order: list[Json]) -> None:
+def test_tables_with_the_same_past_name_stay_apart(engine: Engine, order: list[Json]) -> None:
     store(engine, order, size=1)
 
     assert sources_of(engine, "db.old") == {"src1", "src3"}
@@ -429,7 +429,7 @@ BY_FORGOTTEN = {
 
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize("forgotten", ["db.a", "db.b"])
-def test_each_table_of_a_swap_is_forgotten_by_itself(
+def test_tables_of_a_swap_are_forgotten_independently(
     engine: Engine, forgotten: str, order: int
 ) -> None:
     events = [*SWAP[:2], READ, *SWAP[3:]]

@@ -94,7 +94,7 @@ OTHERS = committed("other", 41, 7, {}, {"db.a": "x"}, group="e")
 
 
 @pytest.mark.parametrize("order", list(permutations(range(5)))[::11])
-def test_what_is_written_under_the_old_name_later_is_another_table(
+def test_later_writes_under_the_old_name_are_another_table(
     engine: Engine, order: tuple[int, ...]
 ) -> None:
     batches = [*STEPS, [AGAIN, OTHERS]]
@@ -159,7 +159,7 @@ BEGUN_ANEW = [
 
 @pytest.mark.parametrize("at_once", [False, True])
 @pytest.mark.parametrize(("batches", "barriers"), BEGUN_ANEW)
-def test_names_that_other_tables_had_before_begin_anew(
+def test_barriers_start_again_under_a_name_used_before(
     engine: Engine,
     batches: Sequence[Sequence[dict[str, Any]]],
     barriers: dict[str, dict[int, str]],

@@ -82,7 +82,7 @@ def test_edges_of_a_run_that_is_under_way_at_the_rename_follow_the_column(
         assert search_page(connection, "total", 10, None, NOW.at)["items"] == []
 
 
-def test_a_stream_that_goes_on_after_the_rename_knows_the_new_names(engine: Engine) -> None:
+def test_stream_that_continues_after_the_rename_has_the_new_names(engine: Engine) -> None:
     written = [columns("t", total=("raw", "amount"))]
     streaming = {"jobType": FACET | {"processingType": "STREAMING", "integration": "FLINK"}}
     start = run("START", 1, "load", ["raw"], written, of_job=streaming)

@@ -161,7 +161,7 @@ def test_a_rename_counts_when_it_is_done(engine: Engine, state: str) -> None:
     assert canonical_names(engine) == {ORDERS: ORDERS, ARCHIVE: ARCHIVE}
 
 
-def test_a_rename_may_be_told_without_a_job(engine: Engine) -> None:
+def test_rename_can_be_reported_without_a_job(engine: Engine) -> None:
     told = event("COMPLETE", 2, "none", 2)
     del told["run"], told["job"], told["eventType"]
     told |= {"inputs": None, "outputs": None, "dataset": table(ARCHIVE, ORDERS)}
@@ -170,7 +170,7 @@ def test_a_rename_may_be_told_without_a_job(engine: Engine) -> None:
     assert canonical_names(engine) == {ORDERS: ARCHIVE, ARCHIVE: ARCHIVE}
 
 
-def test_one_rename_told_at_two_moments_is_one(engine: Engine) -> None:
+def test_rename_reported_twice_counts_once(engine: Engine) -> None:
     store(engine, [BEFORE, renamed(2, ORDERS, ARCHIVE), renamed(3, ORDERS, ARCHIVE)])
 
     assert rows(engine, "SELECT count(*) FROM dataset_aliases WHERE type = 'RENAMED'") == [(1,)]

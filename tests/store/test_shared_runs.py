@@ -134,7 +134,7 @@ def test_what_a_rolled_back_transaction_found_is_found_again(engine: Engine) -> 
     assert not writer.memory.shared_runs
 
 
-def test_a_run_whose_events_are_gone_keeps_its_rows(engine: Engine) -> None:
+def test_run_without_stored_events_keeps_its_rows(engine: Engine) -> None:
     store(engine, [START_FIRST, END_FIRST])
     with engine.begin() as connection:
         connection.exec_driver_sql("DELETE FROM raw_events")

@@ -36,7 +36,7 @@ def test_each_barrier_has_a_row_for_each_table(engine: Engine) -> None:
     assert rows(engine, SINKS) == [("stream", 1, "b", "b1"), ("stream", 2, "b", "b2")]
 
 
-def test_the_last_commit_of_a_barrier_is_the_only_one_that_shows_all_of_it(engine: Engine) -> None:
+def test_only_the_last_commit_of_a_barrier_shows_all_of_it(engine: Engine) -> None:
     made = dataset("bank.b", own=snapshot("1", others=[{"snapshotId": "9"}, {"snapshotId": "8"}]))
     store(engine, [batch(1, inputs=[dataset("bank.a", own=snapshot("a1"))], outputs=[made])])
 

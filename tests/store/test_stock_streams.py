@@ -337,7 +337,7 @@ def test_unreported_application_is_running_while_its_micro_batches_report(engine
     assert states(engine, View(now)) == {("COMPLETE", False)}
 
 
-def test_application_whose_micro_batches_never_began_has_no_state(engine: Engine) -> None:
+def test_application_without_started_micro_batches_has_no_state(engine: Engine) -> None:
     store(
         engine,
         [event(None, 2, "app.x", facets=below(1), job_facets=STREAMING, inputs=[A], outputs=[B])],

@@ -238,7 +238,7 @@ def test_view_shows_what_any_event_of_the_run_says(engine: Engine, order: tuple[
     assert edges_of(engine, "o") == of_t2 | {"t1 -> v"}
 
 
-def test_view_shows_sets_whose_hashes_begin_alike(engine: Engine) -> None:
+def test_view_shows_sets_with_the_same_hash_prefix(engine: Engine) -> None:
     """The hashes of these two sets have the first 15 bits in common."""
     fill(
         engine,
@@ -292,7 +292,7 @@ def test_job_that_read_a_view_before_and_after_it_was_replaced_has_both(engine: 
     assert edges_of(engine, "o", at=past) == {"old -> v", *read}
 
 
-def test_reader_that_does_not_say_what_is_behind_a_view_has_what_defined_it(
+def test_reader_without_tables_of_a_view_has_those_of_its_definition(
     engine: Engine,
 ) -> None:
     made = run("COMPLETE", 1, "job_v", ["t"], [creates("v")])
@@ -301,7 +301,7 @@ def test_reader_that_does_not_say_what_is_behind_a_view_has_what_defined_it(
     assert edges_of(engine, "o") == {"t -> job_v", "job_v -> v", "v -> job_a", "job_a -> o"}
 
 
-def test_reader_that_does_not_say_what_is_behind_a_view_has_what_others_say(
+def test_reader_without_tables_of_a_view_has_those_of_other_readers(
     engine: Engine,
 ) -> None:
     fill(

@@ -80,7 +80,7 @@ def test_query_counts_with_its_application_only_while_both_are_running(engine: E
         assert (counts.running, counts.failed) == (1, 1)
 
 
-def test_failures_of_three_levels_are_one_though_the_middle_one_completed(engine: Engine) -> None:
+def test_failure_on_three_levels_counts_once_if_the_middle_completed(engine: Engine) -> None:
     store(
         engine,
         [

@@ -37,7 +37,7 @@ def test_run_that_began_before_the_lost_one_does_not_make_its_job_well(engine: E
     assert troubles(engine) == []
 
 
-def test_run_that_was_heard_after_a_later_one_completed_is_lost(engine: Engine) -> None:
+def test_run_still_reporting_after_a_later_one_completed_is_lost(engine: Engine) -> None:
     later = [event("START", 3, seconds=150), event("COMPLETE", 3, seconds=250)]
     heard = event("RUNNING", 2, "etl", 300, facets=LEASE)
     store(engine, [lost_run(2, "etl", 100), *later, heard], NOON)

@@ -250,7 +250,7 @@ def test_alert_of_a_failure_stays_on_when_its_run_is_old(server: Server, hook: H
     assert alerts.look(time.time() + 3 * 86_400) == 0
 
 
-def test_alert_tells_reason_owner_page_and_dependents(server: Server, hook: Hook) -> None:
+def test_alert_has_reason_owner_page_and_dependents(server: Server, hook: Hook) -> None:
     alerts = Alerting(
         server.engine, server.follower, [hook.address, f"slack={hook.address}"],
         lambda why: None, public_url="https://lineage.example",

@@ -62,7 +62,7 @@ def test_an_aligned_job_that_began_on_rows_of_others_completes_nothing_until_a_r
     assert lake.snapshots(RAW, COPY, consistency="strong") == {RAW: "r5", COPY: "c4"}
 
 
-def test_an_aligned_job_goes_on_exactly_where_an_initial_load_ended(lake: Server) -> None:
+def test_aligned_job_continues_exactly_after_an_initial_load(lake: Server) -> None:
     lake.post(*batch_run("load", 1, 90, {RAW: "r3"}, {COPY: "c0"}))
     lake.post(aligned(0, 4, read("r3", "r4"), on("c0", "c1"), 100))
 

@@ -109,7 +109,7 @@ def test_stream_that_is_made_from_the_group_fills_no_base_table(engine: Engine) 
         assert [one["barrier"] for one in server.get("/api/v2/groups")["groups"]] == [1]
 
 
-def test_query_that_lost_its_checkpoint_goes_on_with_the_barriers(server: Server) -> None:
+def test_query_without_its_checkpoint_continues_the_barriers(server: Server) -> None:
     server.post(
         started("to_a", 0, [], [A], group="plain"),
         started("copy", 0, [A], ["db.copy"], group="plain"),

@@ -70,7 +70,7 @@ def test_branch_commit_of_a_base_table_makes_no_barrier(server: Server, aside: J
 
 
 @ASIDE
-def test_stream_whose_micro_batch_went_to_a_branch_completes_nothing_more(
+def test_stream_that_wrote_to_a_branch_completes_no_more_barriers(
     server: Server, aside: JSON
 ) -> None:
     """Main lacks the rows of that micro-batch, as it lacks none of one that wrote nothing."""

@@ -165,7 +165,7 @@ def test_stream_that_passed_over_deletes_completes_nothing_until_its_table_is_re
     )
 
 
-def test_output_restored_with_its_checkpoint_goes_on_and_without_it_completes_nothing(
+def test_restored_output_continues_only_with_its_checkpoint(
     lake: Server,
 ) -> None:
     for job, table in (("copy", COPY), ("other", OTHER)):
@@ -182,9 +182,7 @@ def test_output_restored_with_its_checkpoint_goes_on_and_without_it_completes_no
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["in order", "late"])
-def test_stream_goes_on_over_a_compaction_and_a_delete_of_others(
-    lake: Server, *, late: bool
-) -> None:
+def test_stream_continues_after_compaction_and_foreign_delete(lake: Server, *, late: bool) -> None:
     """Jobs of no group compacted its table and deleted rows of it; both stand where it stood."""
     compaction = event(
         "COMPLETE",
@@ -206,7 +204,7 @@ def test_stream_goes_on_over_a_compaction_and_a_delete_of_others(
     assert lake.snapshots(RAW, COPY) == {RAW: "r5", COPY: "c1"}
 
 
-def test_stream_over_a_commit_that_nobody_told_of_completes_nothing(lake: Server) -> None:
+def test_stream_over_an_unreported_commit_completes_nothing(lake: Server) -> None:
     lake.post(micro_batch("copy", 0, {RAW: read(None, "r2")}, {COPY: on(None, "c0")}))
     lake.post(micro_batch("copy", 1, {RAW: read("r2", "r5")}, {COPY: on("c0x", "c1")}))
     answer = lake.versions(RAW, COPY)
@@ -253,7 +251,7 @@ def test_compaction_carries_the_barrier_of_its_parent(lake: Server) -> None:
     assert lake.snapshots(COPY, consistency="weak") == {COPY: "c0"}
 
 
-def test_compaction_that_is_told_of_late_carries_the_barrier_of_its_parent(lake: Server) -> None:
+def test_compaction_reported_late_has_the_barrier_of_its_parent(lake: Server) -> None:
     """Neither the stream nor the batch run that read it knew whose rows it shows."""
     lake.post(micro_batch("copy", 0, {RAW: "r3x"}, {COPY: "c0"}))
     lake.post(*batch_run("report", 1, 200, {RAW: "r3x"}, {BOTH: "b1"}))
@@ -469,9 +467,7 @@ def of_no_group(job: str, at: float, reads: list[str], writes: list[str]) -> lis
 
 
 @pytest.mark.parametrize("last", [2, 3], ids=["started", "ended"])
-def test_a_job_of_no_group_that_is_heard_of_late_takes_back_what_a_run_claimed(
-    lake: Server, last: int
-) -> None:
+def test_late_job_without_a_group_withdraws_the_claim_of_a_run(lake: Server, last: int) -> None:
     """Of two jobs between the base table and the run's other input the first one comes late."""
     first = of_no_group("first", 100, [RAW], ["db.near"])
     second = of_no_group("second", 110, ["db.near"], ["db.far"])
@@ -557,7 +553,7 @@ def test_commits_outside_main_are_no_versions_of_a_table(lake: Server, aside: JS
     }
 
 
-def test_commit_whose_barrier_contradicts_its_inputs_is_ignored(lake: Server) -> None:
+def test_commit_with_a_barrier_that_contradicts_its_inputs_is_ignored(lake: Server) -> None:
     """Earlier emitters sent micro-batch 1 as barrier 2 although it had consumed barrier 4."""
     lake.post(committed("copy", 100, 1, {RAW: "r2"}, {COPY: "c0"}, group="plain", aligned=False))
     lake.post(committed("copy", 110, 2, {RAW: "r4"}, {COPY: "c1"}, group="plain", aligned=False))

@@ -68,7 +68,7 @@ def test_twenty_concurrent_queries_are_answered_beside_new_facts(
 
 
 @pytest.mark.parametrize("weakly", [True, False])
-def test_latest_snapshot_query_reads_one_row_and_blocks_nobody(
+def test_latest_snapshot_query_reads_one_row_without_blocking_others(
     server: Server, weakly: bool
 ) -> None:
     """A table may have 100,000 snapshots; reading all of them would make other readers wait."""

@@ -56,7 +56,7 @@ def test_application_and_its_query_that_failed_are_one_failure(server: Server) -
     assert answer["failedRuns"] == 1
 
 
-def test_failures_of_a_job_alone_are_shown_though_its_newest_was_its_applications(
+def test_own_failures_of_a_job_are_shown_beside_those_of_its_application(
     server: Server,
 ) -> None:
     world = World(datetime.now(UTC))
@@ -106,7 +106,7 @@ def test_tables_of_a_list_have_their_lag_and_newest_snapshot(server: Server) -> 
     assert items["bank.lookup"]["latestSnapshot"]["numberOfRows"] == 7
 
 
-def test_table_that_a_later_symlink_names_anew_keeps_its_lag(server: Server) -> None:
+def test_table_renamed_by_a_later_symlink_keeps_its_lag(server: Server) -> None:
     place = f"namespace={quote(LAKE, safe='')}&name=bank.credits"
     identifiers = [{"namespace": LAKE, "name": "bank.credits", "type": "TABLE"}]
     symlinks = {"symlinks": facet({"identifiers": identifiers})}

@@ -67,7 +67,7 @@ def test_a_table_that_was_restored_by_hand_goes_back_by_a_rollback(lake: Server)
     assert lake.snapshots(RAW, COPY) == {RAW: "r4", COPY: "c3"}
 
 
-def test_a_stream_that_began_on_rows_of_others_starts_anew_on_an_empty_table(lake: Server) -> None:
+def test_stream_that_began_on_foreign_rows_restarts_on_an_empty_table(lake: Server) -> None:
     """Its first micro-batch has two commits, as a foreachBatch may."""
     other = "db.other"
     lake.post(started("other", 100, [RAW], [other], group="plain"))

@@ -161,7 +161,7 @@ def test_declared_name_that_a_swap_reused_before_gets_no_barrier_of_another_tabl
     assert server.snapshots("db.b") == {"db.b": "r3"}
 
 
-def test_numbers_of_barriers_go_on_where_a_name_begins_anew(server: Server) -> None:
+def test_barrier_numbers_continue_when_a_name_gets_a_new_table(server: Server) -> None:
     server.group("d", "db.b")
     server.post(*OTHER, *FIRST)
     assert server.barriers("db.b") == {"db.b": 2}
@@ -183,7 +183,7 @@ def test_cut_through_a_reused_name_is_refused_where_formats_count_their_snapshot
 
 
 @pytest.mark.parametrize("is_certain", [True, False])
-def test_rollback_of_a_table_that_was_renamed_since_is_planned_anew(
+def test_rollback_of_a_table_renamed_since_is_planned_again(
     server: Server, *, is_certain: bool
 ) -> None:
     """So it is where renames from before the plan become known after it."""

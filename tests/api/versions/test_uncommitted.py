@@ -23,7 +23,7 @@ class StoppedError(Exception):
     """The transaction does not come to its commit."""
 
 
-def take_told(connection: Connection, follower: Follower) -> None:
+def take_reported_events(connection: Connection, follower: Follower) -> None:
     """Ingest, with its news turned into facts at the end."""
     take(connection, [Record(encode(one), datetime.now(UTC)) for one in TOLD], Caches())
     follower.take_news(connection)
@@ -38,19 +38,19 @@ def barriers(follower: Follower) -> dict[tuple[str, str], list[int]]:
 def test_rolled_back_ingest_leaves_nothing_in_the_model(engine: Engine) -> None:
     follower = Follower(engine)
     with engine.connect() as connection:
-        take_told(connection, follower)
+        take_reported_events(connection, follower)
         connection.rollback()
 
     assert barriers(follower) == {}
 
     with engine.begin() as connection:
-        take_told(connection, follower)
+        take_reported_events(connection, follower)
 
     assert barriers(follower) == {A: [1]}
     assert barriers(Follower(engine)) == {A: [1]}
 
 
-def test_decision_whose_commit_fails_changes_nothing(engine: Engine) -> None:
+def test_decision_without_a_successful_commit_changes_nothing(engine: Engine) -> None:
     """Facts may be folded only after they are committed."""
     follower = Follower(engine)
 
