@@ -111,7 +111,7 @@ class Bank:
         return self.folder / "stop"
 
     def job(self, name: str, example: str = "bank") -> list[str]:
-        """The command of a job: as anybody starts one."""
+        """Return the command that starts a job."""
         return [sys.executable, str(self.root / "examples" / example / f"{name}.py")]
 
     def deploy_environ(self) -> dict[str, str]:

@@ -39,7 +39,7 @@ class DemoProcess:
 
     @property
     def killed(self) -> bool:
-        """Whether SIGKILL ended it."""
+        """Return true if SIGKILL ended the process."""
         return self.process.poll() == -signal.SIGKILL
 
     def output(self) -> str:

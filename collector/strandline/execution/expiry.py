@@ -38,7 +38,7 @@ class Round:
         """Drop what is expirable and return the number of snapshots that went."""
         if tags:
             came, went = tables.pin(self.table, self.pinned)
-            say(f"{self.table}: {came} pins came as tags, {went} went")
+            say(f"{self.table}: {came} pins added as tags, {went} removed")
         heads = tables.heads(self.table)
         there = set(tables.snapshots(self.table))
         going = [

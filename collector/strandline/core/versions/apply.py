@@ -365,7 +365,7 @@ def _who_committed(
 
 
 def _let_go_of_before(model: Model, place: GroupJob, fact: facts.BarrierCommitted) -> None:
-    """The first commit of a new run shows its tables: what only the runs before had is over."""
+    """Drop the tables that only earlier runs used, at the first commit of a new run."""
     left = place.of_before
     if fact.query in model.steps.get(place.job, NO_STEPS).queries:
         # the sources of a query are always the same, but a micro-batch may name those alone that

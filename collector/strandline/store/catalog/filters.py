@@ -89,7 +89,7 @@ _WORDS = {"STOPPED": "ABORT", "FAILED": "FAIL"}
 def states_called(words: Iterable[str]) -> frozenset[str]:
     """Return the states of a filter, in any case, also by the page's words.
 
-    RUNNING holds START, which runs as well. ValueError for what is no state.
+    RUNNING includes START. Raises ValueError for an unknown state.
 
     >>> sorted(states_called(["fail", "running"]))
     ['FAIL', 'RUNNING', 'START']

@@ -127,7 +127,7 @@ def _kinds(line: Answer, nodes: Nodes) -> set[str]:
 
 
 def _nodes_in(lines: Iterable[Answer]) -> list[str]:
-    """The nodes that lines name, each once, jobs that made an edge between columns too."""
+    """Return the nodes that lines name, each once, with the jobs of edges between columns."""
     return list(dict.fromkeys(id_ for line in lines for id_ in (*_ends(line), line["job"]) if id_))
 
 
