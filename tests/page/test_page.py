@@ -418,7 +418,7 @@ def test_unknown_address_says_so_and_leads_on(tab: Tab) -> None:
     found = Axe().run(page).response["violations"]
     assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
     tab.click("main a:has-text('Search for “lake.shop.balance”')")
-    page.wait_for_selector("tbody a:text-is('lake.shop.balance')")
+    page.wait_for_selector("h1:text-is('lake.shop.balance')")
     # the browser itself tells that the document's answer was a 404
     assert len(tab.faults) == 1
     assert "404" in tab.faults[0]
