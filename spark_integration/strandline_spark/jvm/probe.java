@@ -252,7 +252,7 @@ public class Probe extends SparkListener implements InvocationHandler, Runnable 
     }
 
     /** The scans of a physical plan, with those in subqueries, in stages and in cached relations. */
-    public List scans(Object plan) throws Exception {
+    public Object[] scans(Object plan) throws Exception {
         List found = new ArrayList();
         ArrayDeque plans = new ArrayDeque(Collections.singletonList(plan));
         while (!plans.isEmpty()) {
@@ -268,7 +268,7 @@ public class Probe extends SparkListener implements InvocationHandler, Runnable 
                 }
             }
         }
-        return found;
+        return found.toArray();
     }
 
     /** The plan that did the work of a write, by the physical plan of its execution. */
