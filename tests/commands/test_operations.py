@@ -146,7 +146,7 @@ def test_check_finds_a_postgresql_with_too_few_connections(
 
     assert (enough, too_few) == (0, 1)
     assert (
-        "in: strandline serve opens up to 130, strandline consume up to 65;"
+        "connections: strandline serve opens up to 130, strandline consume up to 65;"
         in capsys.readouterr().err
     )
 
