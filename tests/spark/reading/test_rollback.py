@@ -199,7 +199,7 @@ def test_rollback_killed_in_every_step_still_completes(pipeline: Pipeline) -> No
     assert (
         last[-1] == again[-1] == "start these jobs now, in this order: bank_movements, bank_balance"
     )
-    assert again[0] == "done already: generation 2 of group bank has begun"
+    assert again[0] == "already done: generation 2 of group bank has begun"
     assert pipeline.rows() == RIGHT
     assert pipeline.strong() == (5, 0)
 
