@@ -422,9 +422,12 @@ def test_a_namespace_without_a_name_is_not_listed(engine: Engine, marquez: httpx
     store(engine, [event("COMPLETE", 1, "one", 0, [dataset("topic", "")], [dataset("raw")])])
 
     listed = marquez.get("/namespaces").json()["namespaces"]
+    sources = marquez.get("/sources").json()["sources"]
     graph = marquez.get("/lineage", params={"nodeId": "job:tests:one"}).json()["graph"]
 
     assert [one["name"] for one in listed] == ["default", LAKE, "tests"]
+    assert [one["name"] for one in sources] == [LAKE]
+    assert marquez.get("/stats/sources").json()[-1]["count"] == 1
     assert "dataset::topic" in [one["id"] for one in graph]
 
 

@@ -102,13 +102,13 @@ def first_mentions(
 
 
 def sources_page(connection: Connection) -> list[tuple[str, int, int]]:
-    """(namespace, first_at, newest_at) of every namespace that has datasets.
+    """(namespace, first_at, newest_at) of every namespace with a name that has datasets.
 
     Each is a source of its own.
     """
     query = (
         select(datasets.c.namespace, func.min(datasets.c.first_at), func.max(datasets.c.newest_at))
-        .where(datasets.c.first_at.is_not(None))
+        .where(datasets.c.first_at.is_not(None), datasets.c.namespace != "")
         .group_by(datasets.c.namespace)
     )
     return [(name, first, last) for name, first, last in connection.execute(query)]

@@ -85,7 +85,7 @@ def _first_seen(what: str) -> Subquery:
         return select(datasets.c.first_at.label("at")).where(own).subquery("known")
     named = select(datasets.c.namespace.label("name"), func.min(datasets.c.first_at).label("at"))
     return (
-        named.where(datasets.c.first_at.is_not(None))
+        named.where(datasets.c.first_at.is_not(None), datasets.c.namespace != "")
         .group_by(datasets.c.namespace)
         .subquery("known")
     )
