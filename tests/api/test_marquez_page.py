@@ -417,6 +417,22 @@ def test_the_last_page_of_events_counts_run_events_alone(
     assert elsewhere == {"events": [], "totalCount": 0}
 
 
+def test_an_engine_without_a_name_is_left_out_of_hits(
+    engine: Engine, marquez: httpx.Client
+) -> None:
+    """The page reads the name unchecked, and OpenLineage lets it be left out."""
+    nameless = {"processing_engine": {"version": "4.1"}, "errorMessage": {"message": "no"}}
+    named = {"processing_engine": {"version": "4.1", "name": "spark"}}
+    events = [event("FAIL", 1, "one", 0, facets=nameless), event("FAIL", 2, "one", 1, facets=named)]
+    store(engine, events[:1])
+    before = marquez.get("/../v2beta/search/jobs?q=one").json()["hits"]
+    store(engine, events[1:])
+    after = marquez.get("/../v2beta/search/jobs?q=one").json()["hits"]
+
+    assert [sorted(hit["runFacets"]) for hit in before] == [["errorMessage"]]
+    assert [hit["runFacets"]["processing_engine"]["name"] for hit in after] == ["spark"]
+
+
 def test_a_namespace_without_a_name_is_not_listed(engine: Engine, marquez: httpx.Client) -> None:
     """The page begins with the first namespace, and lists nothing if that has no name."""
     store(engine, [event("COMPLETE", 1, "one", 0, [dataset("topic", "")], [dataset("raw")])])

@@ -21,13 +21,15 @@ from strandline.questions.parameters import Query, Text
 from strandline.store.catalog.runs import newest_run_ids, runs_by_id
 from strandline.store.catalog.search import search_page
 from strandline.store.catalog.writes import newest_writes
+from strandline.store.lineage.facets import Facets
 from strandline.store.lineage.run_state import View, run_state
 from strandline.store.marquez.datasets import rows_of
-from strandline.store.marquez.facet_values import all_facets
+from strandline.store.marquez.facet_values import all_facets, facet_values
 from strandline.store.marquez.jobs import job_rows
 from strandline.store.sql.pages import decode_cursor
 
 CURSOR = (int, str, str, str)
+ENGINE = "processing_engine"
 _Q = re.compile(r"(?:^|&)q=(.*?)(?=$|&(?:sort|limit|filter|offset)=)", re.DOTALL)
 Found = list[tuple[dict[str, Any], Any]]
 
@@ -173,7 +175,7 @@ def _hits(session: Session, query: HitsQuery, kind: str) -> JSON:
             {row.id: row.id for _, row in page},
         )
         shown = {row.id: run for _, row in page if (run := runs.get(row.id)) is not None}
-        of_runs = all_facets(connection, RUN, {run["row"]: run["row"] for run in shown.values()})
+        of_runs = _run_facets(connection, [run["row"] for run in shown.values()])
     hits = [
         {
             "run_id": shown.get(row.id, {}).get("run_id", ""),
@@ -187,6 +189,20 @@ def _hits(session: Session, query: HitsQuery, kind: str) -> JSON:
         for hit, row in page
     ]
     return {"hits": hits, "highlights": [_highlight(hit) for hit, _ in page]}
+
+
+def _run_facets(connection: Connection, rows: list[int]) -> dict[int, Facets]:
+    """Return the facets of these runs, without an engine that states no name.
+
+    It may leave its name out, which Marquez's page reads unchecked.
+    """
+    own = {row: row for row in rows}
+    engines = facet_values(connection, RUN, own, (ENGINE,))
+    of_runs = all_facets(connection, RUN, own)
+    for row, facets in of_runs.items():
+        if not isinstance(engines.get(row, {}).get(ENGINE, {}).get("name"), str):
+            facets.pop(ENGINE, None)
+    return of_runs
 
 
 def _highlight(hit: dict[str, Any]) -> dict[str, list[str]]:
