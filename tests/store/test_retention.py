@@ -396,7 +396,7 @@ def test_retention_command_counts_and_then_drops_at_once(
     assert "3 rows of event_keys dropped" in capsys.readouterr().out
     assert events_in(engine) == 1
     assert main(command, {}) == 2
-    assert "set STRANDLINE_RETENTION_DAYS" in capsys.readouterr().err
+    assert "STRANDLINE_RETENTION_DAYS (--retention-days) is not set" in capsys.readouterr().err
 
 
 def test_event_key_expires_together_with_its_event(engine: Engine) -> None:

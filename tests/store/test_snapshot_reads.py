@@ -561,6 +561,7 @@ def test_errors_without_a_version_use_catalog_names(engine: Engine) -> None:
         with pytest.raises(RefusedError, match=r"^lake\.bank\.balance: no snapshots are known"):
             latest_of(connection, tables[0])
         with pytest.raises(
-            RefusedError, match=r"^lake\.bank\.balance, lake\.bank\.report: no consistent cut"
+            RefusedError,
+            match=r"^lake\.bank\.balance, lake\.bank\.report: the recorded data lineage shows no consistent cut",
         ):
             cut_of(connection, tables)

@@ -174,7 +174,7 @@ def running_queries(session: Any) -> list[tuple[str, str, str | None]]:
     if session is None:
         return queries
     try:
-        for query in session.sharedState().activeStreamingQueries().values().toArray():
+        for query in session.sharedState().activeStreamingQueries().values():
             queries.append(
                 (str(query.id().toString()), str(query.runId().toString()), query.name())
             )
