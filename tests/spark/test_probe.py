@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,15 +18,13 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def other_spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A Spark that lacks a class of which the probe makes use."""
-    caches = probe._class_of, probe.probe_of
-    for cache in caches:
-        cache.cache_clear()
+def other_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Spark that lacks a class of which the probe makes use.
+
+    The probe that others asked stays: Py4J would call the methods of its class on one compiled anew.
+    """
+    monkeypatch.setattr(probe, "_class_of", probe._class_of.__wrapped__)
     monkeypatch.setattr(probe, "IMPORTED", (*IMPORTED, "org.apache.spark.NoSuchClass"))
-    yield
-    for cache in caches:
-        cache.cache_clear()
 
 
 def tree_of(frame: Any) -> Node:
